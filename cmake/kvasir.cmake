@@ -1,0 +1,64 @@
+# Flags that every translation unit shares, and the helpers that turn a folder into a target.
+
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+if(KVASIR_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+# Highway's Debian package ships pkg-config files only.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PC_HWY REQUIRED libhwy)
+add_library(hwy INTERFACE)
+target_link_libraries(hwy INTERFACE ${PC_HWY_LINK_LIBRARIES})
+
+add_library(kvasir_flags INTERFACE)
+target_include_directories(kvasir_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+# Contract rule R5: no contraction (a fused operation is written as one), no fast-math, no
+# -march=native: Highway picks among targets with FMA at run time.
+target_compile_options(kvasir_flags INTERFACE
+  -ffp-contract=off -fno-math-errno -Wall -Wextra -Wshadow -Werror
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-psabi>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_definitions(kvasir_flags INTERFACE
+    HWY_BASELINE_TARGETS=HWY_AVX2
+    "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_EMU128|HWY_SCALAR)")
+else()
+  target_compile_definitions(kvasir_flags INTERFACE
+    "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_EMU128|HWY_SCALAR)")
+endif()
+if(KVASIR_SANITIZE)
+  target_compile_options(kvasir_flags INTERFACE -fsanitize=${KVASIR_SANITIZE}
+    -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(kvasir_flags INTERFACE -fsanitize=${KVASIR_SANITIZE})
+endif()
+# Lets a golden or end-to-end test find committed fixtures and the bundled model.
+target_compile_definitions(kvasir_flags INTERFACE KVASIR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+
+# kvasir_layer(NAME DEPS …): src/NAME/*.cc becomes the static library kvasir_NAME, and
+# src/NAME/*_test.cc the test program NAME_test, one ctest entry per GoogleTest case.
+function(kvasir_layer name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(NOT sources)
+    add_library(kvasir_${name} INTERFACE)
+    target_link_libraries(kvasir_${name} INTERFACE ${ARG_DEPS})
+    return()
+  endif()
+  add_library(kvasir_${name} STATIC ${sources})
+  target_link_libraries(kvasir_${name} PUBLIC ${ARG_DEPS} PRIVATE kvasir_flags)
+  if(KVASIR_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE kvasir_${name} kvasir_flags GTest::gmock
+                                              GTest::gtest_main)
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+                         PROPERTIES TIMEOUT 600)
+  endif()
+endfunction()

@@ -1,0 +1,17 @@
+// GELU in its tanh form, as GGUF's gpt2 means it (Hendrycks & Gimpel 2016, arXiv:1606.08415).
+#ifndef KVASIR_KERNELS_ACTIVATION_H_
+#define KVASIR_KERNELS_ACTIVATION_H_
+
+#include <cstddef>
+
+namespace kvasir::kernels {
+
+// y[i] = gelu(x[i]); the same bits as GeluF32 in scalar_math.h. y may equal x.
+void Gelu(const float* x, std::size_t n, float* y);
+
+// dx[i] = dy[i] · gelu'(x[i]); dx may equal dy.
+void GeluGrad(const float* x, const float* dy, std::size_t n, float* dx);
+
+}  // namespace kvasir::kernels
+
+#endif  // KVASIR_KERNELS_ACTIVATION_H_

@@ -1,0 +1,280 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/kv_address.h"
+#include "kernels/scalar_math.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target
+#include "hwy/highway.h"
+#include "kernels/math-inl.h"
+#include "kernels/vec16-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kvasir::kernels {
+namespace HWY_NAMESPACE {
+
+constexpr std::size_t kTiles = kSoftmaxBlock / kLanes;  // K tiles of one softmax block
+constexpr std::size_t kQueryTile = 4;                   // queries that share the reads of K and V
+constexpr float kNegInf = -HUGE_VALF;
+
+// Running softmax of one query: maximum, sum of weights, and where its weighted sum of V lies.
+struct State {
+  float m;
+  float l;
+  float* o;  // [head_dim]
+};
+
+// Merges `block` into `total`, which it replaces when total is empty (m = −∞).
+HWY_INLINE void Merge(State& total, const State& block, std::size_t head_dim) {
+  if (total.m == kNegInf) {
+    total.m = block.m;
+    total.l = block.l;
+    std::copy_n(block.o, head_dim, total.o);
+    return;
+  }
+  const float m = std::max(total.m, block.m);
+  const DF d;
+  const VF exponent =
+      ExpVector(hn::IfThenElse(hn::FirstN(d, 1), hn::Set(d, total.m - m), hn::Set(d, block.m - m)));
+  HWY_ALIGN float factor[16];
+  hn::Store(exponent, d, factor);
+  const float a = factor[0];
+  const float b = factor[1];
+  const VF a_vector = hn::Set(d, a);
+  const VF b_vector = hn::Set(d, b);
+  total.m = m;
+  total.l = hwy::HWY_NAMESPACE::GetLane(
+      hn::MulAdd(hn::Set(d, total.l), a_vector, hn::Mul(hn::Set(d, block.l), b_vector)));
+  for (std::size_t i = 0; i < head_dim; i += kWidth) {  // Buffers are padded to 16.
+    hn::Store(
+        hn::MulAdd(hn::Load(d, total.o + i), a_vector, hn::Mul(hn::Load(d, block.o + i), b_vector)),
+        d, total.o + i);
+  }
+}
+
+// Scores of kQueries queries against one tile: chains over head_dim, lanes = positions.
+template <std::size_t kQueries, std::size_t kCount>
+HWY_INLINE void Scores(const float* const* q, const float* const* tile, std::size_t head_dim,
+                       float scale, V16 (*scores)[kTiles], std::size_t first) {
+  V16 acc[kQueries][kCount];
+  for (std::size_t i = 0; i < kQueries; ++i) {
+    for (std::size_t t = 0; t < kCount; ++t) acc[i][t] = Zero16();
+  }
+  for (std::size_t d = 0; d < head_dim; ++d) {
+    V16 k[kCount];
+    for (std::size_t t = 0; t < kCount; ++t) k[t] = Load16(tile[first + t] + d * kLanes);
+    for (std::size_t i = 0; i < kQueries; ++i) {
+      const V16 x = Set16(q[i][d]);
+      for (std::size_t t = 0; t < kCount; ++t) acc[i][t] = Fma16(x, k[t], acc[i][t]);
+    }
+  }
+  const V16 scale16 = Set16(scale);
+  for (std::size_t i = 0; i < kQueries; ++i) {
+    for (std::size_t t = 0; t < kCount; ++t) scores[i][first + t] = Mul16(acc[i][t], scale16);
+  }
+}
+
+// Tiles side by side: as many chains as hide the latency and fit the registers.
+#if HWY_TARGET <= HWY_AVX3
+constexpr std::size_t kPairTiles = 4;
+#else
+constexpr std::size_t kPairTiles = 1;
+#endif
+
+template <std::size_t kQueries>
+HWY_INLINE void AllScores(const float* const* q, const float* const* tile, std::size_t tiles,
+                          std::size_t head_dim, float scale, V16 (*scores)[kTiles]) {
+  std::size_t t = 0;
+  constexpr std::size_t kCount = kQueries == 1 ? (kPairTiles > 2 ? 4 : 2) : kPairTiles;
+  for (; t + kCount <= tiles; t += kCount)
+    Scores<kQueries, kCount>(q, tile, head_dim, scale, scores, t);
+  for (; t < tiles; ++t) Scores<kQueries, 1>(q, tile, head_dim, scale, scores, t);
+}
+
+// o[d] = chain over positions first … last-1 of weight · v for kQueries queries with equal ranges.
+template <std::size_t kQueries, std::size_t kColumns>
+HWY_INLINE void WeighValues(const float (*weights)[kSoftmaxBlock], const float* const* rows,
+                            std::size_t count, std::size_t head_dim, std::size_t column,
+                            const State* states) {
+  V16 acc[kQueries][kColumns];
+  for (std::size_t i = 0; i < kQueries; ++i) {
+    for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Zero16();
+  }
+  for (std::size_t j = 0; j < count; ++j) {
+    const float* row = rows[j / kLanes] + (j % kLanes) * head_dim + column;
+    V16 v[kColumns];
+    for (std::size_t c = 0; c < kColumns; ++c) v[c] = Load16(row + c * 16);
+    for (std::size_t i = 0; i < kQueries; ++i) {
+      const V16 w = Set16(weights[i][j]);
+      for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Fma16(w, v[c], acc[i][c]);
+    }
+  }
+  for (std::size_t i = 0; i < kQueries; ++i) {
+    for (std::size_t c = 0; c < kColumns; ++c) Store16(acc[i][c], states[i].o + column + c * 16);
+  }
+}
+
+// The last columns when head_dim is no multiple of 16, one query.
+HWY_INLINE void WeighValuesTail(const float* weights, const float* const* rows, std::size_t count,
+                                std::size_t head_dim, std::size_t column, const State& state) {
+  V16 acc = Zero16();
+  for (std::size_t j = 0; j < count; ++j) {
+    const float* row = rows[j / kLanes] + (j % kLanes) * head_dim + column;
+    acc = Fma16(Set16(weights[j]), LoadFirst16(row, head_dim - column), acc);
+  }
+  StoreFirst16(acc, state.o + column, head_dim - column);
+}
+
+template <std::size_t kQueries>
+HWY_INLINE void AllValues(const float (*weights)[kSoftmaxBlock], const float* const* rows,
+                          std::size_t count, std::size_t head_dim, const State* states) {
+  std::size_t column = 0;
+  for (; column + 32 <= head_dim; column += 32) {
+    WeighValues<kQueries, 2>(weights, rows, count, head_dim, column, states);
+  }
+  for (; column + 16 <= head_dim; column += 16) {
+    WeighValues<kQueries, 1>(weights, rows, count, head_dim, column, states);
+  }
+  if (column < head_dim) {
+    for (std::size_t i = 0; i < kQueries; ++i) {
+      WeighValuesTail(weights[i], rows, count, head_dim, column, states[i]);
+    }
+  }
+}
+
+// Maximum, weights and their lane sum of one query over the first `visible` positions of a block.
+HWY_INLINE void BlockSoftmax(const V16* scores, std::size_t visible, State& state, float* weights) {
+  const std::size_t tiles = (visible + kLanes - 1) / kLanes;
+  V16 masked[kTiles];
+  V16 max = Set16(kNegInf);
+  for (std::size_t t = 0; t < tiles; ++t) {
+    const std::size_t left = visible - t * kLanes;
+    masked[t] = left >= kLanes ? scores[t] : FirstLanes16(scores[t], left, Set16(kNegInf));
+    max = Max16(max, masked[t]);
+  }
+  state.m = MaxLane16(max);
+  const V16 m16 = Set16(state.m);
+  V16 sum = Zero16();
+  for (std::size_t t = 0; t < tiles; ++t) {
+    const V16 p = Exp16(Sub16(masked[t], m16));  // exp(−∞) is exactly 0 where not visible.
+    sum = Add16(sum, p);
+    Store16(p, weights + t * kLanes);
+  }
+  state.l = Fold16(sum);
+}
+
+// kQueries consecutive queries of one head.
+template <std::size_t kQueries>
+void QueryTile(const AttentionArgs& args, std::size_t first_query, std::size_t head) {
+  const KvView& kv = args.kv;
+  const std::size_t head_dim = kv.head_dim;
+  const std::size_t padded = (head_dim + 15) / 16 * 16;
+  const std::size_t kv_head = head / (args.heads / kv.kv_heads);
+  const float* q[kQueries];
+  HWY_ALIGN float buffer[kQueries][3][kMaxHeadDim];  // block, segment, total sums of V
+  State total[kQueries], segment[kQueries], block[kQueries];
+  for (std::size_t i = 0; i < kQueries; ++i) {
+    q[i] = args.q + (first_query + i) * args.q_stride + head * head_dim;
+    for (float(&row)[kMaxHeadDim] : buffer[i]) std::fill_n(row, padded, 0.0f);
+    block[i] = {kNegInf, 0, buffer[i][0]};
+    segment[i] = {kNegInf, 0, buffer[i][1]};
+    total[i] = {kNegInf, 0, buffer[i][2]};
+  }
+  const std::size_t last = args.first_position + first_query + kQueries - 1;  // newest query
+  for (std::size_t base = 0; base <= last; base += kSoftmaxBlock) {
+    const float* k_tile[kTiles];
+    const float* v_rows[kTiles];
+    const std::size_t tiles = std::min(kTiles, (last - base) / kLanes + 1);
+    for (std::size_t t = 0; t < tiles; ++t) {
+      k_tile[t] = KTile(kv, base + t * kLanes, kv_head);
+      v_rows[t] = VRow(kv, base + t * kLanes, kv_head);
+    }
+    V16 scores[kQueries][kTiles];
+    AllScores<kQueries>(q, k_tile, tiles, head_dim, args.scale, scores);
+    HWY_ALIGN float weights[kQueries][kSoftmaxBlock];
+    std::size_t visible[kQueries];
+    for (std::size_t i = 0; i < kQueries; ++i) {
+      const std::size_t seen = args.first_position + first_query + i + 1;  // positions 0 … seen-1
+      visible[i] = seen <= base ? 0 : std::min(kSoftmaxBlock, seen - base);
+      if (visible[i] > 0) BlockSoftmax(scores[i], visible[i], block[i], weights[i]);
+    }
+    if (visible[0] == visible[kQueries - 1]) {
+      AllValues<kQueries>(weights, v_rows, visible[0], head_dim, block);
+    } else {
+      for (std::size_t i = 0; i < kQueries; ++i) {
+        AllValues<1>(weights + i, v_rows, visible[i], head_dim, block + i);
+      }
+    }
+    const bool segment_ends = (base + kSoftmaxBlock) % kSoftmaxSegment == 0;
+    for (std::size_t i = 0; i < kQueries; ++i) {
+      if (visible[i] > 0) Merge(segment[i], block[i], head_dim);
+      if (segment_ends && segment[i].m != kNegInf) {
+        Merge(total[i], segment[i], head_dim);
+        segment[i].m = kNegInf;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < kQueries; ++i) {
+    if (segment[i].m != kNegInf) Merge(total[i], segment[i], head_dim);
+    float* out = args.out + (first_query + i) * args.out_stride + head * head_dim;
+    const V16 l16 = Set16(total[i].l);
+    for (std::size_t d = 0; d < head_dim; d += 16) {
+      const V16 y = Div16(Load16(total[i].o + d), l16);
+      if (d + 16 <= head_dim) {
+        Store16(y, out + d);
+      } else {
+        StoreFirst16(y, out + d, head_dim - d);
+      }
+    }
+  }
+}
+
+void AttentionImpl(const AttentionArgs& args, base::IndexRange queries, base::IndexRange heads) {
+  for (std::size_t head = heads.begin; head < heads.end; ++head) {
+    std::size_t query = queries.begin;
+    for (; query + kQueryTile <= queries.end; query += kQueryTile) {
+      QueryTile<kQueryTile>(args, query, head);
+    }
+    for (; query < queries.end; ++query) QueryTile<1>(args, query, head);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kvasir::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kvasir::kernels {
+
+HWY_EXPORT(AttentionImpl);
+
+void Attention(const AttentionArgs& args, base::IndexRange queries, base::IndexRange heads) {
+  KV_CHECK(args.kv.head_dim <= kMaxHeadDim);
+  HWY_DYNAMIC_DISPATCH(AttentionImpl)(args, queries, heads);
+}
+
+void StoreKv(const KvView& view, std::size_t position, const float* k_row, const float* v_row) {
+  const std::size_t lane = position % kLanes;
+  for (std::size_t head = 0; head < view.kv_heads; ++head) {
+    float* k = KTile(view, position, head);
+    for (std::size_t d = 0; d < view.head_dim; ++d)
+      k[d * kLanes + lane] = k_row[head * view.head_dim + d];
+    std::copy_n(v_row + head * view.head_dim, view.head_dim, VRow(view, position, head));
+  }
+}
+
+void LoadKv(const KvView& view, std::size_t position, std::size_t kv_head, float* k, float* v) {
+  const float* tile = KTile(view, position, kv_head);
+  for (std::size_t d = 0; d < view.head_dim; ++d) k[d] = tile[d * kLanes + position % kLanes];
+  std::copy_n(VRow(view, position, kv_head), view.head_dim, v);
+}
+
+}  // namespace kvasir::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,241 @@
+#include "kernels/matmul.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target
+#include "hwy/highway.h"
+#include "kernels/vec16-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kvasir::kernels {
+namespace HWY_NAMESPACE {
+
+// Splitting k keeps the panels of one tile in the first-level cache. The partial sums go through
+// `out` as f32, which is exact, so the chain is unbroken.
+constexpr std::size_t kSplit = 512;
+
+struct Chunk {
+  const float* a;            // first row of the tile, first k of the chunk
+  std::size_t a_stride;      // of the strided dimension
+  const float* panel;        // first panel, first k of the chunk
+  std::size_t panel_stride;  // floats from panel to panel
+  std::size_t k;             // steps in this chunk
+  float* out;                // first row and column of the tile
+  std::size_t out_stride;
+  std::size_t columns;  // valid columns from out on (may be less than 16 · panels)
+  const float* bias;    // null unless this is the last chunk
+  const float* residual;
+  bool load;  // start from out instead of 0
+};
+
+// One register tile: kRows × kPanels chains of 16 outputs.
+template <std::size_t kRows, std::size_t kPanels, bool kTransposed>
+HWY_INLINE void Tile(const Chunk& c) {
+  V16 acc[kRows][kPanels];
+  const bool whole = c.columns >= kPanels * 16;
+  const auto load = [&](const float* base, std::size_t r, std::size_t p) HWY_ATTR {
+    const float* at = base + r * c.out_stride + p * 16;
+    return whole || (p + 1) * 16 <= c.columns ? Load16(at) : LoadFirst16(at, c.columns - p * 16);
+  };
+  for (std::size_t r = 0; r < kRows; ++r) {
+    for (std::size_t p = 0; p < kPanels; ++p) acc[r][p] = c.load ? load(c.out, r, p) : Zero16();
+  }
+  const float* HWY_RESTRICT a = c.a;
+  const float* HWY_RESTRICT b = c.panel;
+  for (std::size_t k = 0; k < c.k; ++k) {
+    V16 w[kPanels];
+    for (std::size_t p = 0; p < kPanels; ++p) w[p] = Load16(b + p * c.panel_stride);
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const V16 x = Set16(kTransposed ? a[r] : a[r * c.a_stride]);
+      for (std::size_t p = 0; p < kPanels; ++p) acc[r][p] = Fma16(x, w[p], acc[r][p]);
+    }
+    a += kTransposed ? c.a_stride : 1;
+    b += 16;
+  }
+  for (std::size_t r = 0; r < kRows; ++r) {
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      const bool full = whole || (p + 1) * 16 <= c.columns;
+      const std::size_t rest = full ? 16 : c.columns - p * 16;
+      V16 y = acc[r][p];
+      if (c.bias) y = Add16(y, full ? Load16(c.bias + p * 16) : LoadFirst16(c.bias + p * 16, rest));
+      if (c.residual) y = Add16(load(c.residual, r, p), y);
+      float* at = c.out + r * c.out_stride + p * 16;
+      if (full) {
+        Store16(y, at);
+      } else {
+        StoreFirst16(y, at, rest);
+      }
+    }
+  }
+}
+
+// Rows and panels of the largest register tile: its accumulators, a broadcast and the weights fit
+// the register file (32 on AVX-512 and NEON, 16 on AVX2), and there are at least 8 independent
+// chains to hide the latency of a fused multiply-add.
+#if HWY_TARGET <= HWY_AVX3
+constexpr std::size_t kMaxRows = 12;
+constexpr std::size_t PanelsFor(std::size_t rows) {
+  return rows == 1 ? 12 : rows == 2 ? 8 : rows <= 4 ? 4 : 2;
+}
+#elif HWY_TARGET == HWY_AVX2
+constexpr std::size_t kMaxRows = 6;
+constexpr std::size_t PanelsFor(std::size_t rows) {
+  return rows == 1 ? 6 : rows == 2 ? 3 : rows == 3 ? 2 : 1;
+}
+#else
+constexpr std::size_t kMaxRows = 6;
+constexpr std::size_t PanelsFor(std::size_t rows) {
+  return rows == 1 ? 4 : rows == 2 ? 3 : rows == 3 ? 2 : 1;
+}
+#endif
+
+template <std::size_t kRows, bool kTransposed>
+HWY_INLINE void RowTile(Chunk c, std::size_t panels) {
+  constexpr std::size_t kWide = PanelsFor(kRows);
+  const auto step = [&](std::size_t count) HWY_ATTR {
+    c.panel += count * c.panel_stride;
+    c.out += count * 16;
+    c.columns -= std::min(c.columns, count * 16);
+    if (c.bias) c.bias += count * 16;
+    if (c.residual) c.residual += count * 16;
+    panels -= count;
+  };
+  while (panels >= kWide) {
+    Tile<kRows, kWide, kTransposed>(c);
+    step(kWide);
+  }
+  if constexpr (kWide > 4) {
+    while (panels >= 4) {
+      Tile<kRows, 4, kTransposed>(c);
+      step(4);
+    }
+  }
+  while (panels > 0) {
+    Tile<kRows, 1, kTransposed>(c);
+    step(1);
+  }
+}
+
+template <bool kTransposed, std::size_t kRows = kMaxRows>
+HWY_INLINE void RowTileOf(std::size_t rows, const Chunk& c, std::size_t panels) {
+  if (rows == kRows) {
+    RowTile<kRows, kTransposed>(c, panels);
+  } else if constexpr (kRows > 1) {
+    RowTileOf<kTransposed, kRows - 1>(rows, c, panels);
+  }
+}
+
+// Columns of a tile walk: few enough panels that they stay in cache while all rows pass over them.
+template <bool kTransposed>
+void MatmulTile(const MatmulArgs& args, base::IndexRange rows, base::IndexRange panels) {
+  const PackedMatrix& w = *args.w;
+  const std::size_t stride = kTransposed ? args.a_k_stride : args.a_row_stride;
+  const std::size_t group =
+      rows.size() == 1 ? panels.size() : PanelsFor(std::min(kMaxRows, rows.size()));
+  for (std::size_t k0 = 0; k0 == 0 || k0 < w.k(); k0 += kSplit) {
+    const std::size_t steps = std::min(kSplit, w.k() - k0);
+    const bool last = k0 + steps >= w.k();
+    for (std::size_t p = panels.begin; p < panels.end; p += group) {
+      const std::size_t count = std::min(group, panels.end - p);
+      for (std::size_t r = rows.begin; r < rows.end; r += kMaxRows) {
+        Chunk c;
+        c.a = args.a + r * args.a_row_stride + k0 * args.a_k_stride;
+        c.a_stride = stride;
+        c.panel = w.panel(p) + k0 * 16;
+        c.panel_stride = w.k() * 16;
+        c.k = steps;
+        c.out = args.out + r * args.out_stride + p * 16;
+        c.out_stride = args.out_stride;
+        c.columns = w.n() - p * 16;
+        c.bias = last && args.bias ? args.bias + p * 16 : nullptr;
+        c.residual = last && args.residual ? args.residual + r * args.out_stride + p * 16 : nullptr;
+        c.load = args.accumulate || k0 > 0;
+        RowTileOf<kTransposed>(std::min(kMaxRows, rows.end - r), c, count);
+      }
+    }
+  }
+}
+
+void MatmulImpl(const MatmulArgs& args, base::IndexRange rows, base::IndexRange panels) {
+  if (args.a_k_stride == 1) {
+    MatmulTile<false>(args, rows, panels);
+  } else {
+    MatmulTile<true>(args, rows, panels);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace kvasir::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kvasir::kernels {
+
+HWY_EXPORT(MatmulImpl);
+
+void Matmul(const MatmulArgs& args, base::IndexRange rows, base::IndexRange panels) {
+  KV_DCHECK(args.a_k_stride == 1 || args.a_row_stride == 1);
+  if (rows.size() == 0 || panels.size() == 0) return;
+  HWY_DYNAMIC_DISPATCH(MatmulImpl)(args, rows, panels);
+}
+
+void MatmulShare(const MatmulArgs& args, std::size_t rows, const base::Member& member) {
+  const std::size_t panels = args.w->panel_count();
+  const std::size_t members = member.count();
+  // Whole tiles: 12 panels (or rows) at a time keep the widest register tiles busy.
+  if (panels >= 2 * members && (panels >= 12 * members || rows < 24 * members)) {
+    Matmul(args, {0, rows}, member.Share(panels));
+    return;
+  }
+  const base::IndexRange tiles = member.Share((rows + 11) / 12);
+  Matmul(args, {std::min(rows, tiles.begin * 12), std::min(rows, tiles.end * 12)}, {0, panels});
+}
+
+void PackPanels(const PackSource& source, PackedMatrix& out, base::IndexRange panels) {
+  for (std::size_t p = panels.begin; p < panels.end; ++p) {
+    float* panel = out.panel(p);
+    const std::size_t lanes = std::min<std::size_t>(16, out.n() - p * 16);
+    const float* from = source.data + p * 16 * source.n_stride;
+    if (source.n_stride == 1) {
+      for (std::size_t k = 0; k < out.k(); ++k) {
+        for (std::size_t lane = 0; lane < lanes; ++lane)
+          panel[k * 16 + lane] = from[k * source.k_stride + lane];
+      }
+    } else {
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const float* row = from + lane * source.n_stride;
+        for (std::size_t k = 0; k < out.k(); ++k) panel[k * 16 + lane] = row[k * source.k_stride];
+      }
+    }
+  }
+}
+
+PackedMatrix PackWeights(const float* weights, std::size_t n, std::size_t k) {
+  PackedMatrix packed(n, k);
+  PackPanels({weights, k, 1}, packed, {0, packed.panel_count()});
+  return packed;
+}
+
+void ReferenceMatmul(const MatmulArgs& args, std::size_t rows) {
+  const PackedMatrix& w = *args.w;
+  for (std::size_t m = 0; m < rows; ++m) {
+    for (std::size_t n = 0; n < w.n(); ++n) {
+      float* out = args.out + m * args.out_stride + n;
+      float acc = args.accumulate ? *out : 0.0f;
+      for (std::size_t k = 0; k < w.k(); ++k) {
+        const float x = args.a[m * args.a_row_stride + k * args.a_k_stride];
+        acc = std::fma(x, w.panel(n / 16)[k * 16 + n % 16], acc);
+      }
+      if (args.bias) acc = acc + args.bias[n];
+      if (args.residual) acc = args.residual[m * args.out_stride + n] + acc;
+      *out = acc;
+    }
+  }
+}
+
+}  // namespace kvasir::kernels
+#endif  // HWY_ONCE

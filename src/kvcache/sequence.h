@@ -1,0 +1,100 @@
+// One sequence's part of the cache: a block table and a length.
+#ifndef KVASIR_KVCACHE_SEQUENCE_H_
+#define KVASIR_KVCACHE_SEQUENCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/kv_view.h"
+#include "kvcache/block_pool.h"
+#include "kvcache/cache_geometry.h"
+#include "kvcache/ids.h"
+
+namespace kvasir::kvcache {
+
+// Holds references to blocks of one pool, which must outlive it; move-only (a moved-from sequence
+// is an empty one of the same pool); thread-compatible together with its pool and that pool's other
+// sequences. One step of a model of n new positions is
+//
+//   KV_TRY(sequence.Reserve(n));
+//   for each layer:
+//     store K and V of positions length() … length() + n − 1 through View(layer), then attend
+//   sequence.Advance(n);
+//
+// A step that fails does not Advance: nothing it stored is part of the sequence.
+//
+// Invariants:
+//   1. length() <= slots held = blocks held · block_tokens.
+//   2. Only blocks that hold a position below length() may be shared, so every held block wholly
+//      at or beyond length() has exactly one reference: ours.
+//   3. A shared block is never written: Reserve copies it first.
+//   4. Block addresses handed to views are those of the block table, in order.
+class CachedSequence {
+ public:
+  explicit CachedSequence(BlockPool& pool) : pool_(&pool) {}
+  ~CachedSequence() { Reset(); }
+  CachedSequence(CachedSequence&& other) noexcept;
+  CachedSequence& operator=(CachedSequence&& other) noexcept;
+  CachedSequence(const CachedSequence&) = delete;
+  CachedSequence& operator=(const CachedSequence&) = delete;
+
+  const CacheGeometry& geometry() const { return pool_->geometry(); }
+  // Positions stored.
+  std::size_t length() const { return length_; }
+
+  // Makes slots [length(), length() + count) writable, until the next Fork: takes the missing
+  // blocks, and first copies the last, partly filled one if it is shared. kExhausted: nothing has
+  // changed, neither here nor in the pool's live blocks. Slots already held are used, not taken
+  // again, so repeating the call costs nothing.
+  [[nodiscard]] base::Result<void> Reserve(std::size_t count);
+  // Takes count written positions into the sequence. Requires that they were reserved.
+  void Advance(std::size_t count);
+
+  // Drops positions new_length … and every block none of the others needs, reserved ones included.
+  // Requires new_length <= length().
+  void Truncate(std::size_t new_length);
+  void Reset() { Truncate(0); }
+
+  // A sequence of the same contents and length that shares every block with a position below
+  // length(). Costs no block now; whichever of the two grows first copies the partly filled one.
+  // Ends a reservation: Reserve again before storing.
+  CachedSequence Fork();
+
+  // What attention of this layer walks and stores go through: positions below length(), and the
+  // reserved ones. Valid until the next non-const call on this sequence. Constant time. Requires
+  // layer < layers().
+  kernels::KvView View(std::size_t layer) const;
+
+  // The block table: position t lies in entry t / block_tokens. Valid as long as a view.
+  std::span<const BlockId> blocks() const { return blocks_; }
+
+  // Bytes of the blocks held, shared or not: over all layers; of one layer.
+  std::uint64_t held_bytes() const { return blocks_.size() * geometry().block_bytes(); }
+  std::uint64_t held_bytes(std::size_t layer) const;
+  // Of these, bytes of blocks that others hold too. Linear in the blocks held.
+  std::uint64_t shared_bytes() const;
+  // Of these, bytes of slots at or beyond length(): held but empty.
+  std::uint64_t waste_bytes() const;
+
+  // Aborts if an invariant does not hold. Linear in the blocks held.
+  void CheckInvariants() const;
+
+ private:
+  std::size_t slots() const { return blocks_.size() * geometry().block_tokens(); }
+  // Whether the next position would land in a block that others hold too.
+  bool NextSlotIsShared() const;
+  base::Result<void> AppendBlocks(std::uint64_t count);
+  void DropBlocks(std::size_t kept);
+
+  BlockPool* pool_;
+  std::size_t length_ = 0;
+  std::vector<BlockId> blocks_;
+  std::vector<std::byte*> addresses_;  // Of blocks_, for views.
+};
+
+}  // namespace kvasir::kvcache
+
+#endif  // KVASIR_KVCACHE_SEQUENCE_H_

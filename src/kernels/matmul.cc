@@ -183,16 +183,18 @@ void Matmul(const MatmulArgs& args, base::IndexRange rows, base::IndexRange pane
   HWY_DYNAMIC_DISPATCH(MatmulImpl)(args, rows, panels);
 }
 
-void MatmulShare(const MatmulArgs& args, std::size_t rows, const base::Member& member) {
+MatmulTileRange MatmulShare(const MatmulArgs& args, std::size_t rows, const base::Member& member) {
   const std::size_t panels = args.w->panel_count();
   const std::size_t members = member.count();
-  // Whole tiles: 12 panels (or rows) at a time keep the widest register tiles busy.
+  MatmulTileRange tile{{0, rows}, {0, panels}};
   if (panels >= 2 * members && (panels >= 12 * members || rows < 24 * members)) {
-    Matmul(args, {0, rows}, member.Share(panels));
-    return;
+    tile.panels = member.Share(panels);
+  } else {  // Runs of 12 rows keep the largest register tiles busy.
+    const base::IndexRange twelves = member.Share((rows + 11) / 12);
+    tile.rows = {std::min(rows, twelves.begin * 12), std::min(rows, twelves.end * 12)};
   }
-  const base::IndexRange tiles = member.Share((rows + 11) / 12);
-  Matmul(args, {std::min(rows, tiles.begin * 12), std::min(rows, tiles.end * 12)}, {0, panels});
+  Matmul(args, tile.rows, tile.panels);
+  return tile;
 }
 
 void PackPanels(const PackSource& source, PackedMatrix& out, base::IndexRange panels) {

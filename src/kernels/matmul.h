@@ -62,9 +62,15 @@ struct MatmulArgs {
 // overlaps neither a nor w. NaN and infinity pass through as IEEE has them.
 void Matmul(const MatmulArgs& args, base::IndexRange rows, base::IndexRange panels);
 
-// This member's part of the whole product: whole panels where there are enough for every member,
-// else whole rows. Call from every member of a region; no barrier inside.
-void MatmulShare(const MatmulArgs& args, std::size_t rows, const base::Member& member);
+// A rectangle of a product.
+struct MatmulTileRange {
+  base::IndexRange rows;
+  base::IndexRange panels;  // of 16 columns
+};
+
+// Computes and returns this member's part of the whole product: whole panels where there are enough
+// for every member, else whole rows. Call from every member of a region; no barrier inside.
+MatmulTileRange MatmulShare(const MatmulArgs& args, std::size_t rows, const base::Member& member);
 
 // The same by the definition, one element after the other: the reference for tests and readers.
 void ReferenceMatmul(const MatmulArgs& args, std::size_t rows);

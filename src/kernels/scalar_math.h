@@ -5,7 +5,7 @@
 
 namespace kvasir::kernels {
 
-// e^x, at most 1.0 ULP off; 0 where e^x < 2^−126; infinity above 88.72; NaN for NaN. The same bits
+// e^x, at most 1.1 ULP off; 0 where e^x < 2^−126; infinity above 88.72; NaN for NaN. The same bits
 // as the vector kernels.
 float ExpF32(float x);
 

@@ -1,0 +1,83 @@
+// What every command of the program shares: how it is registered, how it runs, how it fails.
+#ifndef KVASIR_CLI_COMMAND_H_
+#define KVASIR_CLI_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "model/model_file.h"
+
+namespace kvasir::cli {
+
+// The exit status of a command that ran: 0 done, 1 a check failed.
+using Runner = std::function<base::Result<int>()>;
+
+// Collects commands. Add… functions create a subcommand of app(), bind its flags, and call OnRun with
+// what is to happen once the flags have been read.
+class CommandSet {
+ public:
+  explicit CommandSet(CLI::App& app) : app_(app) {}
+  CLI::App& app() { return app_; }
+  CLI::App* Add(const std::string& name, const std::string& description, const std::string& example);
+  void OnRun(CLI::App* command, Runner runner);
+  // Runs the command that was given.
+  base::Result<int> Run();
+
+ private:
+  CLI::App& app_;
+  Runner chosen_;
+};
+
+// Flags of every command that runs a model.
+struct ModelFlags {
+  std::string model;  // Empty: $KVASIR_MODEL, else the bundled model.
+  std::size_t threads = 0;  // 0: the physical cores.
+  bool no_kv_cache = false;
+  std::uint64_t block_tokens = 16;
+  std::uint64_t prefill_chunk = 0;  // 0: a chosen default.
+  std::string kv;  // The --kv language; only "" and "full,dtype=f32" as yet.
+};
+void AddModelFlags(CLI::App* command, ModelFlags& flags);
+
+// The model file that these flags mean: the flag, $KVASIR_MODEL, or models/tang-lesson.gguf found from
+// the program's own place.
+std::string ModelPath(const ModelFlags& flags);
+
+struct OpenModel {
+  std::string path;
+  model::LoadedModel loaded;
+  std::unique_ptr<base::ThreadTeam> team;
+};
+base::Result<OpenModel> Open(const ModelFlags& flags);
+
+// Seed of a command that draws: the given one, or a random one (reported by the command).
+std::uint64_t SeedOr(const std::optional<std::uint64_t>& given);
+
+// One file a command.
+void AddNextCommand(CommandSet& commands);
+void AddGenerateCommand(CommandSet& commands);
+void AddAcrosticCommand(CommandSet& commands);
+void AddVerseCommand(CommandSet& commands);
+void AddDemoCommand(CommandSet& commands);
+void AddTokenizeCommands(CommandSet& commands);  // tokenize, detokenize
+void AddLogitsCommand(CommandSet& commands);
+void AddDiffCommand(CommandSet& commands);
+void AddEvalCommand(CommandSet& commands);
+void AddVerifyCommand(CommandSet& commands);
+void AddInspectCommand(CommandSet& commands);
+void AddCorpusCommand(CommandSet& commands);
+void AddBenchCommand(CommandSet& commands);
+void AddTrainCommand(CommandSet& commands);
+
+// The whole program: parses, runs, reports an Error as one line on stderr, returns the exit status.
+int Main(int argc, char** argv);
+
+}  // namespace kvasir::cli
+
+#endif  // KVASIR_CLI_COMMAND_H_

@@ -1,0 +1,76 @@
+// A language model as the engine sees it: rows of tokens in, rows of logits out, over a cache.
+#ifndef KVASIR_MODEL_MODEL_H_
+#define KVASIR_MODEL_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/aligned.h"
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "base/token_id.h"
+#include "kvcache/sequence.h"
+
+namespace kvasir::model {
+
+using base::TokenId;
+
+// What a caller must know to make caches and buffers for a model.
+struct ModelShape {
+  std::string_view architecture;
+  std::uint64_t layers = 0;
+  std::uint64_t heads = 0;
+  std::uint64_t kv_heads = 0;
+  std::uint64_t head_dim = 0;
+  std::uint64_t embedding = 0;
+  std::uint64_t feed_forward = 0;
+  std::uint64_t context = 0;  // Longest sequence, in tokens.
+  std::uint64_t vocab = 0;
+  std::uint64_t parameters = 0;
+};
+
+// New tokens of one sequence. The first stands at position sequence->length(); all are computed in
+// one step and then belong to the sequence.
+struct BatchItem {
+  kvcache::CachedSequence* sequence = nullptr;
+  std::span<const TokenId> tokens;  // At least one.
+  std::size_t logit_rows = 0;       // Logits are wanted of this many last tokens.
+};
+
+// Buffers of a step, kept from step to step so that none allocates once the largest has been seen.
+// Single-threaded: one per concurrent caller.
+class Scratch {
+ public:
+  // At least `count` floats under this name, contents undefined.
+  float* Get(std::size_t slot, std::size_t count) {
+    if (slot >= buffers_.size()) buffers_.resize(slot + 1);
+    if (buffers_[slot].size() < count) buffers_[slot] = base::AlignedArray<float>(count);
+    return buffers_[slot].data();
+  }
+
+ private:
+  std::vector<base::AlignedArray<float>> buffers_;
+};
+
+// Immutable once built; Forward is thread-safe for distinct sequences, scratches and teams.
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const ModelShape& shape() const = 0;
+
+  // Computes all items' tokens (mixed prefill and decode), writes their K and V, and the logits of
+  // the rows wanted, item by item in order: logits [Σ logit_rows][vocab]. On success every sequence
+  // is longer by its tokens; on an Error none is. kUsage: a token id outside the vocabulary, or a
+  // sequence that would outgrow the context; kExhausted: no blocks left. A sequence may stand in
+  // one item only. Bits of a row: a function of the sequence's tokens up to it, and of nothing
+  // else.
+  virtual base::Result<void> Forward(std::span<const BatchItem> items, Scratch& scratch,
+                                     base::ThreadTeam& team, std::span<float> logits) const = 0;
+};
+
+}  // namespace kvasir::model
+
+#endif  // KVASIR_MODEL_MODEL_H_

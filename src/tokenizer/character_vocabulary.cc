@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -25,9 +26,15 @@ void Add(VocabularySpec& spec, std::string piece, TokenType type) {
   spec.types.push_back(type);
 }
 
-// Sets the bit of each character of text. which: the text's number for a message, from 1.
+// The distinct characters met so far.
+struct CharacterSet {
+  std::vector<bool> seen = std::vector<bool>(kCodePoints);
+  std::vector<std::uint32_t> code_points;  // Those seen, in the order they came.
+};
+
+// Adds the characters of text. which: the text's number for a message, from 1.
 Result<void> Collect(std::string_view text, std::size_t which, std::size_t count,
-                     std::vector<bool>& seen) {
+                     CharacterSet& set) {
   for (std::size_t at = 0; at < text.size();) {
     const base::Utf8Step step = base::DecodeUtf8(text.substr(at));
     if (step.status != base::Utf8Status::kOk) {
@@ -35,7 +42,10 @@ Result<void> Collect(std::string_view text, std::size_t which, std::size_t count
                        count == 1 ? "the text" : fmt::format("text {} of {}", which, count),
                        static_cast<std::uint8_t>(text[at]), at);
     }
-    seen[step.code_point] = true;
+    if (!set.seen[step.code_point]) {
+      set.seen[step.code_point] = true;
+      set.code_points.push_back(step.code_point);
+    }
     at += step.bytes;
   }
   return base::Success();
@@ -44,13 +54,14 @@ Result<void> Collect(std::string_view text, std::size_t which, std::size_t count
 }  // namespace
 
 Result<VocabularySpec> BuildCharacterVocabulary(std::span<const std::string_view> texts) {
-  std::vector<bool> seen(kCodePoints);
-  bool empty = true;
+  CharacterSet set;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    KV_TRY(Collect(texts[i], i + 1, texts.size(), seen));
-    empty = empty && texts[i].empty();
+    KV_TRY(Collect(texts[i], i + 1, texts.size(), set));
   }
-  if (empty) return MakeError(ErrorCode::kBadData, "no vocabulary can be made of an empty text");
+  if (set.code_points.empty()) {
+    return MakeError(ErrorCode::kBadData, "no vocabulary can be made of an empty text");
+  }
+  std::sort(set.code_points.begin(), set.code_points.end());
 
   VocabularySpec spec;
   Add(spec, "<unk>", TokenType::kUnknown);
@@ -62,8 +73,8 @@ Result<VocabularySpec> BuildCharacterVocabulary(std::span<const std::string_view
   for (int byte = 0; byte < 256; ++byte) {
     Add(spec, fmt::format("<0x{:02X}>", byte), TokenType::kByte);
   }
-  for (std::uint32_t code_point = 0; code_point < kCodePoints; ++code_point) {
-    if (!seen[code_point] || code_point == kMetaSpace) continue;
+  for (const std::uint32_t code_point : set.code_points) {
+    if (code_point == kMetaSpace) continue;
     std::string piece;
     base::AppendUtf8(code_point == ' ' ? kMetaSpace : code_point, piece);
     Add(spec, std::move(piece), TokenType::kNormal);

@@ -23,7 +23,8 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-// Present under AddressSanitizer and its kin only, which exit without raising a signal.
+// Present under AddressSanitizer and its kin only, which exit without raising a signal. The name is
+// theirs to choose: NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace {
@@ -80,7 +81,8 @@ void RunOne(std::string label, Input input) {
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }
 
-// Files of all folders, sorted by name: directory order differs between machines.
+// Files of all folders, sorted by name: directory order differs between machines. None, and a line
+// on stderr, if one cannot be read.
 std::vector<Seed> ReadSeeds(const std::vector<std::string>& folders) {
   std::vector<Seed> seeds;
   for (const std::string& folder : folders) {
@@ -90,7 +92,10 @@ std::vector<Seed> ReadSeeds(const std::vector<std::string>& folders) {
       std::ifstream file(entry.path(), std::ios::binary);
       seeds.push_back({entry.path().string(), Input(std::istreambuf_iterator<char>(file), {})});
     }
-    if (error) std::fprintf(stderr, "replay: cannot read folder %s\n", folder.c_str());
+    if (error) {
+      std::fprintf(stderr, "replay: cannot read folder %s\n", folder.c_str());
+      return {};
+    }
   }
   std::sort(seeds.begin(), seeds.end(),
             [](const Seed& a, const Seed& b) { return a.name < b.name; });
@@ -98,9 +103,18 @@ std::vector<Seed> ReadSeeds(const std::vector<std::string>& folders) {
 }
 
 // Values at which sizes, counts and offsets tend to go wrong.
-constexpr std::array<std::uint64_t, 12> kEdges = {
-    0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
-    0x7fffffffffffffff, 0xffffffffffffffff};
+constexpr std::array<std::uint64_t, 12> kEdges = {0,
+                                                  1,
+                                                  0x7f,
+                                                  0x80,
+                                                  0xff,
+                                                  0x7fff,
+                                                  0xffff,
+                                                  0x7fffffff,
+                                                  0x80000000,
+                                                  0xffffffff,
+                                                  0x7fffffffffffffff,
+                                                  0xffffffffffffffff};
 
 class Mutator {
  public:
@@ -185,7 +199,7 @@ bool ParseNumber(std::string_view text, std::uint64_t& value) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::uint64_t runs = 2000;
+  std::uint64_t runs = 20000;
   std::uint64_t seed = 1;
   std::vector<std::string> folders;
   for (int i = 1; i < argc; ++i) {
@@ -203,14 +217,16 @@ int main(int argc, char** argv) {
     return 2;
   }
   g_crash_path = "crash-" + std::filesystem::path(argv[0]).filename().string();
-  std::vector<Seed> seeds = ReadSeeds(folders);
+  const std::vector<Seed> seeds = ReadSeeds(folders);
+  if (seeds.empty()) {
+    std::fprintf(stderr, "replay: no seeds; a target needs at least one file to start from\n");
+    return 2;
+  }
   std::printf("replay: %zu files, %llu mutations, --seed %llu\n", seeds.size(),
               static_cast<unsigned long long>(runs), static_cast<unsigned long long>(seed));
   std::fflush(stdout);
   WatchForCrashes();
   for (const Seed& file : seeds) RunOne(file.name, file.bytes);
-  // Without seeds mutations start from nothing: still better than no run at all.
-  if (seeds.empty()) seeds.push_back({"(empty)", {}});
   Mutator mutator(seed, seeds);
   for (std::uint64_t run = 0; run < runs; ++run) {
     const Seed& file = seeds[mutator.Below(seeds.size())];

@@ -24,7 +24,8 @@ STAND_INS = {
                   'if [[ " $MISSING " == *" ${!#} "* ]]; then exit 1; fi\necho installed\n',
     "cmake": NOTE + "mkdir -p build/release && : >build/release/build.ninja\n"
                     'echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >build/release/CMakeCache.txt\n',
-    "ninja": NOTE + 'echo "[1/2] CXX a.o"\nif [[ $FAIL_NINJA ]]; then echo "a.cc: no"; exit 1; fi\n'
+    "ninja": NOTE + 'echo "[1/2] Re-running CMake..."\necho "[1/4] CXX a.o"\n'
+             'echo "[3/4] CXX b.o"\nif [[ $FAIL_NINJA ]]; then echo "a.cc: no"; exit 1; fi\n'
                     "printf '#!/bin/bash\\necho \"lesson $*\"\\n' >build/release/kvasir\n"
                     "chmod +x build/release/kvasir\n",
     "ctest": NOTE + 'echo "runner\'s last line"\nexit "${CTEST_STATUS:-0}"\n',
@@ -136,6 +137,11 @@ class DevTest(unittest.TestCase):
         status, _, err, _ = self.dev("build", FAIL_NINJA="1")
         self.assertEqual(status, 1)
         self.assertIn("a.cc: no", err)
+
+    def test_says_how_far_the_build_is(self):
+        err = self.dev("build")[2]
+        progress = [line for line in err.splitlines() if line.startswith("dev: built")]
+        self.assertEqual(progress, ["dev: built 25 %", "dev: built 75 %"])
 
     def test_demo_builds_only_the_program_and_runs_it(self):
         status, out, err, calls = self.dev("demo", "--lang", "zh")

@@ -45,7 +45,8 @@ class ReadmeCommandsTest(unittest.TestCase):
 
     def test_a_failing_command_fails(self):
         for readme in ("```sh\nkvasir bad\n```\n", "```sh\nkvasir bad\nkvasir a\n```\n",
-                       "```console\n$ kvasir bad | cat\n```\n", "```sh\nkvasir nix && missing\n```\n"):
+                       "```console\n$ kvasir bad | cat\n```\n",
+                       "```sh\nkvasir nix && missing\n```\n"):
             status, output, _ = self.run_tool(readme)
             self.assertEqual(status, 1, output)
             self.assertIn("README.md:1: exit status", output)
@@ -63,7 +64,8 @@ class ReadmeCommandsTest(unittest.TestCase):
 
     def test_other_languages_and_installation_are_left_out(self):
         status, output, calls = self.run_tool(
-            "```sh\ngit clone https://example.org/x\ncd x\n./dev demo\n```\n```text\nkvasir t\n```\n"
+            "```sh\ngit clone https://example.org/x\ncd x\n./dev demo\n```\n"
+            "```text\nkvasir t\n```\n"
             "```\nkvasir u\n```\n```sh\n./dev build\nkvasir a\n```\n")
         self.assertEqual((status, calls), (0, ["kvasir a"]), output)
         self.assertIn("1 blocks run", output)

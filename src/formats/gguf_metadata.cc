@@ -17,6 +17,26 @@ constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
 // A hostile count is bounded by the file's size before anything is allocated; so is the memory.
 static_assert(sizeof(GgufEntry) + sizeof(std::size_t) <= 5 * kMinEntryBytes);
 
+// What a getter of this C++ type takes, for messages.
+template <typename T>
+constexpr std::string_view kWanted;
+template <>
+constexpr std::string_view kWanted<std::uint64_t> = "an integer >= 0";
+template <>
+constexpr std::string_view kWanted<std::int64_t> = "an integer below 2^63";
+template <>
+constexpr std::string_view kWanted<double> = "a float";
+template <>
+constexpr std::string_view kWanted<bool> = "a bool";
+template <>
+constexpr std::string_view kWanted<std::string_view> = "a string";
+template <>
+constexpr std::string_view kWanted<std::vector<std::string_view>> = "an array of strings";
+template <>
+constexpr std::string_view kWanted<std::vector<float>> = "an array of float32";
+template <>
+constexpr std::string_view kWanted<std::vector<std::int64_t>> = "an array of integers below 2^63";
+
 std::uint64_t MinValueBytes(GgufValueType type) {
   return type == GgufValueType::kString ? 8 : GgufScalarBytes(type);
 }
@@ -155,45 +175,78 @@ const GgufValue* GgufMetadata::Find(std::string_view key) const {
 
 template <typename T>
 Result<std::optional<T>> GgufMetadata::Optional(std::string_view key,
-                                                std::optional<T> (GgufValue::*as)() const,
-                                                std::string_view wanted) const {
+                                                std::optional<T> (GgufValue::*as)() const) const {
   const GgufValue* value = Find(key);
   if (value == nullptr) return std::optional<T>();
   std::optional<T> converted = (value->*as)();
   if (!converted) {
     return base::MakeError(base::ErrorCode::kBadData, "{}: metadata {} is {} {}, must be {}", file_,
-                           Quoted(key), value->TypeText(), value->ValueText(), wanted);
+                           Quoted(key), value->TypeText(), value->ValueText(), kWanted<T>);
   }
   return converted;
 }
 
 template <typename T>
-Result<T> GgufMetadata::Get(std::string_view key, std::optional<T> (GgufValue::*as)() const,
-                            std::string_view wanted) const {
-  KV_TRY(std::optional<T> value, Optional(key, as, wanted));
+Result<T> GgufMetadata::Get(std::string_view key, std::optional<T> (GgufValue::*as)() const) const {
+  KV_TRY(std::optional<T> value, Optional(key, as));
   if (!value) {
     return base::MakeError(base::ErrorCode::kBadData, "{}: metadata {} is missing, must be {}",
-                           file_, Quoted(key), wanted);
+                           file_, Quoted(key), kWanted<T>);
   }
   return *std::move(value);
 }
 
-#define KVASIR_GGUF_GETTERS(Name, Type, wanted)                                          \
-  Result<Type> GgufMetadata::Get##Name(std::string_view key) const {                     \
-    return Get<Type>(key, &GgufValue::As##Name, wanted);                                 \
-  }                                                                                      \
-  Result<std::optional<Type>> GgufMetadata::Optional##Name(std::string_view key) const { \
-    return Optional<Type>(key, &GgufValue::As##Name, wanted);                            \
-  }
+Result<std::uint64_t> GgufMetadata::GetUint(std::string_view key) const {
+  return Get(key, &GgufValue::AsUint);
+}
+Result<std::int64_t> GgufMetadata::GetInt(std::string_view key) const {
+  return Get(key, &GgufValue::AsInt);
+}
+Result<double> GgufMetadata::GetFloat(std::string_view key) const {
+  return Get(key, &GgufValue::AsFloat);
+}
+Result<bool> GgufMetadata::GetBool(std::string_view key) const {
+  return Get(key, &GgufValue::AsBool);
+}
+Result<std::string_view> GgufMetadata::GetString(std::string_view key) const {
+  return Get(key, &GgufValue::AsString);
+}
+Result<std::vector<std::string_view>> GgufMetadata::GetStringArray(std::string_view key) const {
+  return Get(key, &GgufValue::AsStringArray);
+}
+Result<std::vector<float>> GgufMetadata::GetFloatArray(std::string_view key) const {
+  return Get(key, &GgufValue::AsFloatArray);
+}
+Result<std::vector<std::int64_t>> GgufMetadata::GetIntArray(std::string_view key) const {
+  return Get(key, &GgufValue::AsIntArray);
+}
 
-KVASIR_GGUF_GETTERS(Uint, std::uint64_t, "an integer >= 0")
-KVASIR_GGUF_GETTERS(Int, std::int64_t, "an integer below 2^63")
-KVASIR_GGUF_GETTERS(Float, double, "a float")
-KVASIR_GGUF_GETTERS(Bool, bool, "a bool")
-KVASIR_GGUF_GETTERS(String, std::string_view, "a string")
-KVASIR_GGUF_GETTERS(StringArray, std::vector<std::string_view>, "an array of strings")
-KVASIR_GGUF_GETTERS(FloatArray, std::vector<float>, "an array of float32")
-KVASIR_GGUF_GETTERS(IntArray, std::vector<std::int64_t>, "an array of integers below 2^63")
-#undef KVASIR_GGUF_GETTERS
+Result<std::optional<std::uint64_t>> GgufMetadata::OptionalUint(std::string_view key) const {
+  return Optional(key, &GgufValue::AsUint);
+}
+Result<std::optional<std::int64_t>> GgufMetadata::OptionalInt(std::string_view key) const {
+  return Optional(key, &GgufValue::AsInt);
+}
+Result<std::optional<double>> GgufMetadata::OptionalFloat(std::string_view key) const {
+  return Optional(key, &GgufValue::AsFloat);
+}
+Result<std::optional<bool>> GgufMetadata::OptionalBool(std::string_view key) const {
+  return Optional(key, &GgufValue::AsBool);
+}
+Result<std::optional<std::string_view>> GgufMetadata::OptionalString(std::string_view key) const {
+  return Optional(key, &GgufValue::AsString);
+}
+Result<std::optional<std::vector<std::string_view>>> GgufMetadata::OptionalStringArray(
+    std::string_view key) const {
+  return Optional(key, &GgufValue::AsStringArray);
+}
+Result<std::optional<std::vector<float>>> GgufMetadata::OptionalFloatArray(
+    std::string_view key) const {
+  return Optional(key, &GgufValue::AsFloatArray);
+}
+Result<std::optional<std::vector<std::int64_t>>> GgufMetadata::OptionalIntArray(
+    std::string_view key) const {
+  return Optional(key, &GgufValue::AsIntArray);
+}
 
 }  // namespace kvasir::formats

@@ -60,12 +60,10 @@ class GgufMetadata {
 
  private:
   template <typename T>
-  base::Result<T> Get(std::string_view key, std::optional<T> (GgufValue::*as)() const,
-                      std::string_view wanted) const;
+  base::Result<T> Get(std::string_view key, std::optional<T> (GgufValue::*as)() const) const;
   template <typename T>
   base::Result<std::optional<T>> Optional(std::string_view key,
-                                          std::optional<T> (GgufValue::*as)() const,
-                                          std::string_view wanted) const;
+                                          std::optional<T> (GgufValue::*as)() const) const;
 
   std::string file_;  // For messages.
   std::vector<GgufEntry> entries_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "base/faulty_env.h"
@@ -365,6 +366,20 @@ TEST(GgufReaderTest, OpenNamesThePathAndKeepsTheMapping) {
   EXPECT_EQ(GgufFile::Open(faulty, path).error().code, base::ErrorCode::kIo);
   ASSERT_TRUE(env.Remove(path).has_value());
   EXPECT_THAT(GgufFile::Open(env, path).error().message, HasSubstr(path));
+}
+
+// The fuzzer's first inputs, each still what its name says.
+TEST(GgufReaderTest, SeedsAreReadOrRefusedAsNamed) {
+  std::size_t valid = 0, refused = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(KVASIR_SOURCE_DIR "/fuzz/corpus/gguf")) {
+    const auto file = GgufFile::Open(base::Env::Default(), entry.path());
+    const bool named_valid = entry.path().filename().string().starts_with("valid-");
+    EXPECT_EQ(file.has_value(), named_valid) << entry.path();
+    ++(file ? valid : refused);
+  }
+  EXPECT_GE(valid, 4u);
+  EXPECT_GE(refused, 15u);
 }
 
 // A file that another program wrote, if it is there.

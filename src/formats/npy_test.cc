@@ -121,6 +121,7 @@ TEST_F(NpyTest, HostileHeadersAreErrors) {
   EXPECT_THAT(shape("(2, 4)"), HasSubstr("24 bytes of data follow, shape [2, 4]"));
   EXPECT_THAT(ErrorOf(Npy(kGoodDict, 25)), HasSubstr("25 bytes of data"));
   EXPECT_THAT(ErrorOf(Npy(kGoodDict, 24, {"\4\0", 2})), HasSubstr("version 4.0"));
+  EXPECT_THAT(ErrorOf(Npy(kGoodDict, 24, {"\1\1", 2})), HasSubstr("version 1.1"));
   EXPECT_THAT(ErrorOf("PK\3\4 not numpy"), HasSubstr("must begin"));
 }
 

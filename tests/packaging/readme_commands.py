@@ -6,9 +6,9 @@ usage: readme_commands.py --program PATH/TO/kvasir [--slow] README.md
 Every fenced block that starts with ```sh (all its lines) or ```console (its lines after "$ ") is
 run with bash in a copy of the tree's top level made of links, where build/release/kvasir is the
 program given; a non-zero exit status is a failure. Words after the language: "norun" = never run,
-"slow" = only with --slow, "fails" = the exit status must not be 0. Lines that install, clone, change
-folder or call ./dev are left out: they are tested by starting from a clean clone. Blocks run in order
-in one folder, so a later one may read what an earlier one wrote.
+"slow" = only with --slow, "fails" = the exit status must not be 0. Lines that install, clone,
+change folder or call ./dev are left out: they are tested by starting from a clean clone. Blocks run
+in order in one folder, so a later one may read what an earlier one wrote.
 """
 
 import argparse

@@ -30,7 +30,7 @@ ASSERTIONS_PER_1000 = 15
 
 # Sources without a test of their own, and why that is right.
 UNTESTED = {
-    "src/kernels/attention_reference.cc": "declared in attention.h; what the kernel's test compares",
+    "src/kernels/attention_reference.cc": "declared in attention.h; the kernel's test compares it",
     "src/cli/main/main.cc": "calls the library's entry point; the end-to-end tests run it",
 }
 

@@ -64,19 +64,26 @@ template <std::size_t kQueries, std::size_t kCount>
 HWY_INLINE void Scores(const float* const* q, const float* const* tile, std::size_t head_dim,
                        float scale, V16 (*scores)[kTiles], std::size_t first) {
   V16 acc[kQueries][kCount];
+  KV_UNROLL
   for (std::size_t i = 0; i < kQueries; ++i) {
+    KV_UNROLL
     for (std::size_t t = 0; t < kCount; ++t) acc[i][t] = Zero16();
   }
   for (std::size_t d = 0; d < head_dim; ++d) {
     V16 k[kCount];
+    KV_UNROLL
     for (std::size_t t = 0; t < kCount; ++t) k[t] = Load16(tile[first + t] + d * kLanes);
+    KV_UNROLL
     for (std::size_t i = 0; i < kQueries; ++i) {
       const V16 x = Set16(q[i][d]);
+      KV_UNROLL
       for (std::size_t t = 0; t < kCount; ++t) acc[i][t] = Fma16(x, k[t], acc[i][t]);
     }
   }
   const V16 scale16 = Set16(scale);
+  KV_UNROLL
   for (std::size_t i = 0; i < kQueries; ++i) {
+    KV_UNROLL
     for (std::size_t t = 0; t < kCount; ++t) scores[i][first + t] = Mul16(acc[i][t], scale16);
   }
 }
@@ -104,19 +111,26 @@ HWY_INLINE void WeighValues(const float (*weights)[kSoftmaxBlock], const float* 
                             std::size_t count, std::size_t head_dim, std::size_t column,
                             const State* states) {
   V16 acc[kQueries][kColumns];
+  KV_UNROLL
   for (std::size_t i = 0; i < kQueries; ++i) {
+    KV_UNROLL
     for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Zero16();
   }
   for (std::size_t j = 0; j < count; ++j) {
     const float* row = rows[j / kLanes] + (j % kLanes) * head_dim + column;
     V16 v[kColumns];
+    KV_UNROLL
     for (std::size_t c = 0; c < kColumns; ++c) v[c] = Load16(row + c * 16);
+    KV_UNROLL
     for (std::size_t i = 0; i < kQueries; ++i) {
       const V16 w = Set16(weights[i][j]);
+      KV_UNROLL
       for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Fma16(w, v[c], acc[i][c]);
     }
   }
+  KV_UNROLL
   for (std::size_t i = 0; i < kQueries; ++i) {
+    KV_UNROLL
     for (std::size_t c = 0; c < kColumns; ++c) Store16(acc[i][c], states[i].o + column + c * 16);
   }
 }
@@ -143,6 +157,7 @@ HWY_INLINE void AllValues(const float (*weights)[kSoftmaxBlock], const float* co
     WeighValues<kQueries, 1>(weights, rows, count, head_dim, column, states);
   }
   if (column < head_dim) {
+    KV_UNROLL
     for (std::size_t i = 0; i < kQueries; ++i) {
       WeighValuesTail(weights[i], rows, count, head_dim, column, states[i]);
     }
@@ -180,6 +195,7 @@ void QueryTile(const AttentionArgs& args, std::size_t first_query, std::size_t h
   const float* q[kQueries];
   HWY_ALIGN float buffer[kQueries][3][kMaxHeadDim];  // block, segment, total sums of V
   State total[kQueries], segment[kQueries], block[kQueries];
+  KV_UNROLL
   for (std::size_t i = 0; i < kQueries; ++i) {
     q[i] = args.q + (first_query + i) * args.q_stride + head * head_dim;
     for (float(&row)[kMaxHeadDim] : buffer[i]) std::fill_n(row, padded, 0.0f);
@@ -200,6 +216,7 @@ void QueryTile(const AttentionArgs& args, std::size_t first_query, std::size_t h
     AllScores<kQueries>(q, k_tile, tiles, head_dim, args.scale, scores);
     HWY_ALIGN float weights[kQueries][kSoftmaxBlock];
     std::size_t visible[kQueries];
+    KV_UNROLL
     for (std::size_t i = 0; i < kQueries; ++i) {
       const std::size_t seen = args.first_position + first_query + i + 1;  // positions 0 … seen-1
       visible[i] = seen <= base ? 0 : std::min(kSoftmaxBlock, seen - base);
@@ -208,11 +225,13 @@ void QueryTile(const AttentionArgs& args, std::size_t first_query, std::size_t h
     if (visible[0] == visible[kQueries - 1]) {
       AllValues<kQueries>(weights, v_rows, visible[0], head_dim, block);
     } else {
+      KV_UNROLL
       for (std::size_t i = 0; i < kQueries; ++i) {
         AllValues<1>(weights + i, v_rows, visible[i], head_dim, block + i);
       }
     }
     const bool segment_ends = (base + kSoftmaxBlock) % kSoftmaxSegment == 0;
+    KV_UNROLL
     for (std::size_t i = 0; i < kQueries; ++i) {
       if (visible[i] > 0) Merge(segment[i], block[i], head_dim);
       if (segment_ends && segment[i].m != kNegInf) {
@@ -221,6 +240,7 @@ void QueryTile(const AttentionArgs& args, std::size_t first_query, std::size_t h
       }
     }
   }
+  KV_UNROLL
   for (std::size_t i = 0; i < kQueries; ++i) {
     if (segment[i].m != kNegInf) Merge(total[i], segment[i], head_dim);
     float* out = args.out + (first_query + i) * args.out_stride + head * head_dim;

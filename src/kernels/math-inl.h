@@ -42,6 +42,7 @@ HWY_INLINE VF ExpVector(VF x) {
 
 HWY_INLINE V16 Exp16(const V16& x) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = ExpVector(x.part[i]);
   return r;
 }

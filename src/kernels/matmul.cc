@@ -26,9 +26,9 @@ struct Chunk {
   std::size_t k;             // steps in this chunk
   float* out;                // first row and column of the tile
   std::size_t out_stride;
-  std::size_t columns;  // valid columns from out on (may be less than 16 · panels)
-  const float* bias;    // null unless this is the last chunk
+  const float* bias;  // null unless this is the last chunk, like residual
   const float* residual;
+  std::size_t residual_stride;
   bool load;  // start from out instead of 0
 };
 
@@ -36,39 +36,50 @@ struct Chunk {
 template <std::size_t kRows, std::size_t kPanels, bool kTransposed>
 HWY_INLINE void Tile(const Chunk& c) {
   V16 acc[kRows][kPanels];
-  const bool whole = c.columns >= kPanels * 16;
-  const auto load = [&](const float* base, std::size_t r, std::size_t p) HWY_ATTR {
-    const float* at = base + r * c.out_stride + p * 16;
-    return whole || (p + 1) * 16 <= c.columns ? Load16(at) : LoadFirst16(at, c.columns - p * 16);
-  };
+  KV_UNROLL
   for (std::size_t r = 0; r < kRows; ++r) {
-    for (std::size_t p = 0; p < kPanels; ++p) acc[r][p] = c.load ? load(c.out, r, p) : Zero16();
+    KV_UNROLL
+    for (std::size_t p = 0; p < kPanels; ++p) acc[r][p] = Zero16();
+  }
+  if (c.load) {
+    KV_UNROLL
+    for (std::size_t r = 0; r < kRows; ++r) {
+      KV_UNROLL
+      for (std::size_t p = 0; p < kPanels; ++p)
+        acc[r][p] = Load16(c.out + r * c.out_stride + p * 16);
+    }
   }
   const float* HWY_RESTRICT a = c.a;
   const float* HWY_RESTRICT b = c.panel;
   for (std::size_t k = 0; k < c.k; ++k) {
     V16 w[kPanels];
+    KV_UNROLL
     for (std::size_t p = 0; p < kPanels; ++p) w[p] = Load16(b + p * c.panel_stride);
+    KV_UNROLL
     for (std::size_t r = 0; r < kRows; ++r) {
       const V16 x = Set16(kTransposed ? a[r] : a[r * c.a_stride]);
+      KV_UNROLL
       for (std::size_t p = 0; p < kPanels; ++p) acc[r][p] = Fma16(x, w[p], acc[r][p]);
     }
     a += kTransposed ? c.a_stride : 1;
     b += 16;
   }
-  for (std::size_t r = 0; r < kRows; ++r) {
+  if (c.bias) {
+    KV_UNROLL
     for (std::size_t p = 0; p < kPanels; ++p) {
-      const bool full = whole || (p + 1) * 16 <= c.columns;
-      const std::size_t rest = full ? 16 : c.columns - p * 16;
-      V16 y = acc[r][p];
-      if (c.bias) y = Add16(y, full ? Load16(c.bias + p * 16) : LoadFirst16(c.bias + p * 16, rest));
-      if (c.residual) y = Add16(load(c.residual, r, p), y);
-      float* at = c.out + r * c.out_stride + p * 16;
-      if (full) {
-        Store16(y, at);
-      } else {
-        StoreFirst16(y, at, rest);
+      const V16 bias = Load16(c.bias + p * 16);
+      KV_UNROLL
+      for (std::size_t r = 0; r < kRows; ++r) acc[r][p] = Add16(acc[r][p], bias);
+    }
+  }
+  KV_UNROLL
+  for (std::size_t r = 0; r < kRows; ++r) {
+    KV_UNROLL
+    for (std::size_t p = 0; p < kPanels; ++p) {
+      if (c.residual) {
+        acc[r][p] = Add16(Load16(c.residual + r * c.residual_stride + p * 16), acc[r][p]);
       }
+      Store16(acc[r][p], c.out + r * c.out_stride + p * 16);
     }
   }
 }
@@ -94,12 +105,11 @@ constexpr std::size_t PanelsFor(std::size_t rows) {
 #endif
 
 template <std::size_t kRows, bool kTransposed>
-HWY_INLINE void RowTile(Chunk c, std::size_t panels) {
+HWY_NOINLINE void RowTile(Chunk c, std::size_t panels) {
   constexpr std::size_t kWide = PanelsFor(kRows);
-  const auto step = [&](std::size_t count) HWY_ATTR {
+  const auto step = [&](std::size_t count) {
     c.panel += count * c.panel_stride;
     c.out += count * 16;
-    c.columns -= std::min(c.columns, count * 16);
     if (c.bias) c.bias += count * 16;
     if (c.residual) c.residual += count * 16;
     panels -= count;
@@ -129,32 +139,64 @@ HWY_INLINE void RowTileOf(std::size_t rows, const Chunk& c, std::size_t panels) 
   }
 }
 
-// Columns of a tile walk: few enough panels that they stay in cache while all rows pass over them.
+// The last panel when n is no multiple of 16: the tile works on padded copies.
+template <bool kTransposed>
+HWY_NOINLINE void TailTile(std::size_t rows, Chunk c, std::size_t columns) {
+  HWY_ALIGN float out[kMaxRows * 16] = {};
+  HWY_ALIGN float residual[kMaxRows * 16] = {};
+  HWY_ALIGN float bias[16] = {};
+  const Chunk whole = c;
+  for (std::size_t r = 0; r < rows && c.load; ++r) {
+    std::copy_n(whole.out + r * whole.out_stride, columns, out + r * 16);
+  }
+  for (std::size_t r = 0; r < rows && c.residual; ++r) {
+    std::copy_n(whole.residual + r * whole.residual_stride, columns, residual + r * 16);
+  }
+  if (c.bias) std::copy_n(whole.bias, columns, bias);
+  c.out = out;
+  c.out_stride = c.residual_stride = 16;
+  if (c.residual) c.residual = residual;
+  if (c.bias) c.bias = bias;
+  RowTileOf<kTransposed>(rows, c, 1);
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::copy_n(out + r * 16, columns, whole.out + r * whole.out_stride);
+  }
+}
+
+// Few enough panels at a time that they stay in cache while all rows pass over them.
 template <bool kTransposed>
 void MatmulTile(const MatmulArgs& args, base::IndexRange rows, base::IndexRange panels) {
   const PackedMatrix& w = *args.w;
-  const std::size_t stride = kTransposed ? args.a_k_stride : args.a_row_stride;
+  const std::size_t full_panels = w.n() / 16;
   const std::size_t group =
       rows.size() == 1 ? panels.size() : PanelsFor(std::min(kMaxRows, rows.size()));
   for (std::size_t k0 = 0; k0 == 0 || k0 < w.k(); k0 += kSplit) {
     const std::size_t steps = std::min(kSplit, w.k() - k0);
     const bool last = k0 + steps >= w.k();
     for (std::size_t p = panels.begin; p < panels.end; p += group) {
-      const std::size_t count = std::min(group, panels.end - p);
+      const std::size_t end = std::min(p + group, panels.end);
       for (std::size_t r = rows.begin; r < rows.end; r += kMaxRows) {
         Chunk c;
         c.a = args.a + r * args.a_row_stride + k0 * args.a_k_stride;
-        c.a_stride = stride;
+        c.a_stride = kTransposed ? args.a_k_stride : args.a_row_stride;
         c.panel = w.panel(p) + k0 * 16;
         c.panel_stride = w.k() * 16;
         c.k = steps;
         c.out = args.out + r * args.out_stride + p * 16;
-        c.out_stride = args.out_stride;
-        c.columns = w.n() - p * 16;
+        c.out_stride = c.residual_stride = args.out_stride;
         c.bias = last && args.bias ? args.bias + p * 16 : nullptr;
         c.residual = last && args.residual ? args.residual + r * args.out_stride + p * 16 : nullptr;
         c.load = args.accumulate || k0 > 0;
-        RowTileOf<kTransposed>(std::min(kMaxRows, rows.end - r), c, count);
+        const std::size_t count = std::min(kMaxRows, rows.end - r);
+        const std::size_t full = std::min(end, full_panels) - std::min(p, full_panels);
+        if (full > 0) RowTileOf<kTransposed>(count, c, full);
+        if (p + full < end) {
+          c.panel += full * c.panel_stride;
+          c.out += full * 16;
+          if (c.bias) c.bias += full * 16;
+          if (c.residual) c.residual += full * 16;
+          TailTile<kTransposed>(count, c, w.n() % 16);
+        }
       }
     }
   }

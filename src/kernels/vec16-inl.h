@@ -4,6 +4,16 @@
 
 #include "hwy/highway.h"
 
+// Register tiles are arrays of vectors: only when the loops over them are unrolled whole do they
+// live in registers.
+#ifndef KV_UNROLL
+#if defined(__clang__)
+#define KV_UNROLL _Pragma("unroll")
+#else
+#define KV_UNROLL _Pragma("GCC unroll 16")
+#endif
+#endif
+
 #if defined(KVASIR_KERNELS_VEC16_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KVASIR_KERNELS_VEC16_INL_H_
 #undef KVASIR_KERNELS_VEC16_INL_H_
@@ -30,61 +40,73 @@ struct V16 {
 
 HWY_INLINE V16 Load16(const float* HWY_RESTRICT p) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::LoadU(DF(), p + i * kWidth);
   return r;
 }
 HWY_INLINE void Store16(const V16& v, float* HWY_RESTRICT p) {
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) hn::StoreU(v.part[i], DF(), p + i * kWidth);
 }
 HWY_INLINE V16 Set16(float x) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::Set(DF(), x);
   return r;
 }
 HWY_INLINE V16 Zero16() {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::Zero(DF());
   return r;
 }
 // a · b + c, fused.
 HWY_INLINE V16 Fma16(const V16& a, const V16& b, const V16& c) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::MulAdd(a.part[i], b.part[i], c.part[i]);
   return r;
 }
 HWY_INLINE V16 Add16(const V16& a, const V16& b) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::Add(a.part[i], b.part[i]);
   return r;
 }
 HWY_INLINE V16 Sub16(const V16& a, const V16& b) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::Sub(a.part[i], b.part[i]);
   return r;
 }
 HWY_INLINE V16 Mul16(const V16& a, const V16& b) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::Mul(a.part[i], b.part[i]);
   return r;
 }
 HWY_INLINE V16 Div16(const V16& a, const V16& b) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::Div(a.part[i], b.part[i]);
   return r;
 }
 HWY_INLINE V16 Sqrt16(const V16& a) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::Sqrt(a.part[i]);
   return r;
 }
 HWY_INLINE V16 Max16(const V16& a, const V16& b) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) r.part[i] = hn::Max(a.part[i], b.part[i]);
   return r;
 }
 // The first `count` lanes of v, other elsewhere; count may exceed 16.
 HWY_INLINE V16 FirstLanes16(const V16& v, std::size_t count, const V16& other) {
   V16 r;
+  KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) {
     const auto lane = hn::Iota(DI(), static_cast<std::int32_t>(i * kWidth));
     const auto inside = hn::Lt(lane, hn::Set(DI(), static_cast<std::int32_t>(count)));
@@ -92,13 +114,14 @@ HWY_INLINE V16 FirstLanes16(const V16& v, std::size_t count, const V16& other) {
   }
   return r;
 }
-// The first `count` (< 16) elements at p, zeros after; reads nothing beyond them.
-HWY_INLINE V16 LoadFirst16(const float* HWY_RESTRICT p, std::size_t count) {
+// The first `count` (< 16) elements at p, zeros after; reads nothing beyond them. Not inlined:
+// tails are rare, and their loops would swell every register tile.
+HWY_MAYBE_UNUSED static HWY_NOINLINE V16 LoadFirst16(const float* p, std::size_t count) {
   HWY_ALIGN float buffer[16] = {};
   for (std::size_t i = 0; i < count; ++i) buffer[i] = p[i];
   return Load16(buffer);
 }
-HWY_INLINE void StoreFirst16(const V16& v, float* HWY_RESTRICT p, std::size_t count) {
+HWY_MAYBE_UNUSED static HWY_NOINLINE void StoreFirst16(const V16& v, float* p, std::size_t count) {
   HWY_ALIGN float buffer[16];
   Store16(v, buffer);
   for (std::size_t i = 0; i < count; ++i) p[i] = buffer[i];
@@ -123,6 +146,7 @@ HWY_INLINE float Fold16(const V16& v) {
 // Largest lane; no NaN.
 HWY_INLINE float MaxLane16(const V16& v) {
   VF m = v.part[0];
+  KV_UNROLL
   for (std::size_t i = 1; i < kParts; ++i) m = hn::Max(m, v.part[i]);
   return hn::GetLane(hn::MaxOfLanes(DF(), m));
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/printable.h"
+
 namespace kvasir::model {
 namespace {
 

@@ -1,0 +1,37 @@
+#include "cli/json_output.h"
+
+#include <fmt/format.h>
+
+#include "base/utf8.h"
+
+namespace kvasir::cli {
+
+void PrintJson(const nlohmann::ordered_json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+std::string TokenText(const tokenizer::Vocabulary& vocabulary, base::TokenId id) {
+  const std::string_view bytes = vocabulary.Bytes(id);
+  if (bytes.empty() || base::FirstInvalidUtf8(bytes)) return vocabulary.piece(id);
+  return std::string(bytes);
+}
+
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    if (c == '\n') {
+      line += "\\n";
+    } else if (c == '\t') {
+      line += "\\t";
+    } else if (c == '\\') {
+      line += "\\\\";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      line += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+}  // namespace kvasir::cli

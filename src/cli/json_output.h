@@ -1,0 +1,25 @@
+// JSON and token texts on stdout, for every command.
+#ifndef KVASIR_CLI_JSON_OUTPUT_H_
+#define KVASIR_CLI_JSON_OUTPUT_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/vocabulary.h"
+
+namespace kvasir::cli {
+
+// One document and a newline. Text that is not UTF-8 is written with U+FFFD.
+void PrintJson(const nlohmann::ordered_json& json);
+
+// What a reader sees of a token: its text, or its piece ("<0xE6>", "</s>") where it has no whole
+// character of its own. Always UTF-8.
+std::string TokenText(const tokenizer::Vocabulary& vocabulary, base::TokenId id);
+
+// The text with control characters and backslashes escaped, so that it stays on its line.
+std::string OneLine(std::string_view text);
+
+}  // namespace kvasir::cli
+
+#endif  // KVASIR_CLI_JSON_OUTPUT_H_

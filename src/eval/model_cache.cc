@@ -1,0 +1,24 @@
+#include "eval/model_cache.h"
+
+#include "base/checked.h"
+
+namespace kvasir::eval {
+
+base::Result<std::unique_ptr<kvcache::BlockPool>> MakeModelCache(const model::ModelShape& shape,
+                                                                 const ModelCacheOptions& options) {
+  KV_TRY(const auto geometry, kvcache::CacheGeometry::Make({.layers = shape.layers,
+                                                            .kv_heads = shape.kv_heads,
+                                                            .head_dim = shape.head_dim,
+                                                            .block_tokens = options.block_tokens}));
+  const auto bytes = base::CheckedProduct(
+      {options.sequences, geometry.BlocksFor(shape.context) + 1, geometry.block_bytes()});
+  if (!bytes) {
+    return base::MakeError(base::ErrorCode::kUsage,
+                           "a cache for {} sequences of {} tokens is larger than 2^64 bytes",
+                           options.sequences, shape.context);
+  }
+  return kvcache::BlockPool::Make(
+      geometry, {.budget_bytes = *bytes, .placement_seed = options.placement_seed});
+}
+
+}  // namespace kvasir::eval

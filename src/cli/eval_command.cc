@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
+#include "cli/number_flags.h"
 #include "eval/perplexity.h"
 
 namespace kvasir::cli {
@@ -96,10 +97,8 @@ void AddEvalCommand(CommandSet& commands) {
                                    "kvasir eval tang.val.txt --json");
   AddModelFlags(command, flags->model);
   command->add_option("TEXTFILE", flags->file, "UTF-8 text")->required();
-  command
-      ->add_option("--stride", flags->stride,
-                   "tokens between the starts of two windows (default: the context, no overlap)")
-      ->check(CLI::PositiveNumber);
+  AddUint(command, "--stride", flags->stride, {1, std::uint64_t{1} << 32},
+          "tokens between the starts of two windows; default: the context, no overlap");
   command->add_flag("--per-token", flags->per_token, "the loss of each token");
   command->add_flag("--json", flags->json, "one JSON document");
   commands.OnRun(command, [flags] { return RunEval(*flags); });

@@ -2,8 +2,6 @@
 #ifndef KVASIR_EVAL_EVAL_TEST_MODELS_H_
 #define KVASIR_EVAL_EVAL_TEST_MODELS_H_
 
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <memory>
 #include <span>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "eval/random_gpt2.h"
 #include "model/model.h"
 #include "tokenizer/character_tokenizer.h"
@@ -26,17 +25,17 @@ inline std::unique_ptr<model::Gpt2Model> TinyGpt2(std::uint64_t vocab, std::uint
                               .context = context,
                               .vocab = vocab},
                              /*seed=*/7);
-  EXPECT_TRUE(made) << made.error().message;
+  KV_CHECK(made.has_value());
   return std::move(made.value());
 }
 
 inline std::unique_ptr<tokenizer::CharacterTokenizer> TokenizerOf(std::string_view text) {
   auto spec = tokenizer::BuildCharacterVocabulary(text);
-  EXPECT_TRUE(spec);
+  KV_CHECK(spec.has_value());
   auto vocabulary = tokenizer::Vocabulary::Make(std::move(spec.value()));
-  EXPECT_TRUE(vocabulary);
+  KV_CHECK(vocabulary.has_value());
   auto made = tokenizer::CharacterTokenizer::Make(std::move(vocabulary.value()));
-  EXPECT_TRUE(made);
+  KV_CHECK(made.has_value());
   return std::move(made.value());
 }
 

@@ -20,7 +20,7 @@ struct PerplexityOptions {
   // Tokens between the starts of two windows; 0: the context, so that windows do not overlap. A
   // smaller stride gives predictions more history and costs context / stride times as much.
   std::uint64_t stride = 0;
-  ArrangementOptions arrangement;
+  ArrangementOptions arrangement = {};
 };
 
 struct Perplexity {

@@ -1,0 +1,36 @@
+// The arrangements of one trial of Verify, one function an axis.
+#ifndef KVASIR_EVAL_VERIFY_AXES_H_
+#define KVASIR_EVAL_VERIFY_AXES_H_
+
+#include <span>
+
+#include "base/result.h"
+#include "eval/random_stream.h"
+#include "eval/verify_runner.h"
+
+namespace kvasir::eval {
+
+// What an arrangement works with. The random stream is the axis's own.
+struct AxisTrial {
+  const model::Model& model;
+  std::span<const PlainSequence> world;  // At least 2.
+  TeamSet& teams;
+  RowComparer& comparer;
+  RandomStream& random;
+};
+
+// Every row compared is a row of the plain run; each function errs only as the model errs.
+base::Result<void> RunKvCacheAxis(const AxisTrial& trial);
+base::Result<void> RunPrefillChunkAxis(const AxisTrial& trial);
+base::Result<void> RunBatchAxis(const AxisTrial& trial);
+base::Result<void> RunThreadsAxis(const AxisTrial& trial);
+base::Result<void> RunBlockAxis(const AxisTrial& trial);
+base::Result<void> RunPlacementAxis(const AxisTrial& trial);
+base::Result<void> RunForkAxis(const AxisTrial& trial);
+base::Result<void> RunSimdAxis(const AxisTrial& trial);
+base::Result<void> RunMixedAxis(const AxisTrial& trial);
+base::Result<void> RunTrainerAxis(const AxisTrial& trial, const SequenceForward& trainer);
+
+}  // namespace kvasir::eval
+
+#endif  // KVASIR_EVAL_VERIFY_AXES_H_

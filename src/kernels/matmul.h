@@ -17,10 +17,18 @@ class PackedMatrix {
   PackedMatrix() = default;
   PackedMatrix(std::size_t n, std::size_t k) : n_(n), k_(k), panels_((n + 15) / 16 * 16 * k) {}
 
+  // Another shape; keeps the storage when it is large enough. Contents undefined, padding included.
+  void Reshape(std::size_t n, std::size_t k) {
+    n_ = n;
+    k_ = k;
+    const std::size_t floats = panel_count() * 16 * k;
+    if (floats > panels_.size()) panels_ = base::AlignedArray<float>(floats);
+  }
+
   std::size_t n() const { return n_; }
   std::size_t k() const { return k_; }
   std::size_t panel_count() const { return (n_ + 15) / 16; }
-  std::size_t bytes() const { return panels_.size() * sizeof(float); }
+  std::size_t bytes() const { return panel_count() * 16 * k_ * sizeof(float); }
   const float* panel(std::size_t p) const { return panels_.data() + p * k_ * 16; }
   float* panel(std::size_t p) { return panels_.data() + p * k_ * 16; }
 

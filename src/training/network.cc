@@ -1,0 +1,259 @@
+#include "training/network.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/activation.h"
+#include "kernels/attention.h"
+#include "kernels/softmax.h"
+
+namespace kvasir::training {
+namespace {
+
+constexpr std::uint32_t kKvBlockTokens = 64;
+// Rows of logits that exist at a time: never [tokens, vocab] of a whole batch.
+constexpr std::size_t kHeadRows = 128;
+
+std::uint32_t DropBound(float probability) {
+  return static_cast<std::uint32_t>(probability * 65536.0f + 0.5f);
+}
+
+kernels::MatmulArgs Product(const float* in, std::size_t in_stride,
+                            const kernels::PackedMatrix& weight, const float* bias, float* out) {
+  kernels::MatmulArgs args;
+  args.a = in;
+  args.a_row_stride = in_stride;
+  args.w = &weight;
+  args.bias = bias;
+  args.out = out;
+  args.out_stride = weight.n();
+  return args;
+}
+
+}  // namespace
+
+Network::Network(const model::Gpt2Config& config, const ParameterLayout& layout,
+                 std::size_t max_rows)
+    : config_(config), layout_(layout), layers_(config.layers) {
+  const std::size_t width = config.embedding;
+  const auto rows = [&](std::size_t columns) {
+    return base::AlignedArray<float>(max_rows * columns);
+  };
+  for (Layer& layer : layers_) {
+    layer.normed1 = rows(width);
+    layer.qkv_rows = rows(3 * width);
+    layer.attended = rows(width);
+    layer.middle_residual = rows(width);
+    layer.normed2 = rows(width);
+    layer.up_rows = rows(config.feed_forward);
+    layer.active = rows(config.feed_forward);
+    layer.stats1.resize(max_rows);
+    layer.stats2.resize(max_rows);
+  }
+  for (std::size_t i = 0; i <= config.layers; ++i) residual_.push_back(rows(width));
+  normed_ = rows(width);
+  stats_.resize(max_rows);
+  temp_ = rows(width);
+  logits_ = base::AlignedArray<float>(std::min(max_rows, kHeadRows) * config.vocab);
+  dx_ = rows(width);
+  dbranch_ = rows(width);
+  dnormed_ = rows(width);
+  dattended_ = rows(width);
+  dqkv_ = rows(3 * width);
+  dmiddle_ = rows(config.feed_forward);
+}
+
+void Network::PackLinear(Member& member, Linear& linear, const float* weights, std::size_t outputs,
+                         std::size_t inputs) {
+  if (member.index() == 0) {
+    linear.forward.Reshape(outputs, inputs);
+    linear.backward.Reshape(inputs, outputs);
+  }
+  member.Barrier();
+  kernels::PackPanels({weights, inputs, 1}, linear.forward,
+                      member.Share(linear.forward.panel_count()));
+  kernels::PackPanels({weights, 1, inputs}, linear.backward,
+                      member.Share(linear.backward.panel_count()));
+}
+
+void Network::Pack(Member& member, const float* parameters) {
+  if (member.index() == 0) {
+    weights_ = TensorsIn(layout_, config_, parameters);
+    work_.resize(std::max(work_.size(), member.count()));
+  }
+  member.Barrier();
+  const std::size_t width = config_.embedding;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const LayerTensors<const float>& w = weights_.layers[i];
+    PackLinear(member, layers_[i].qkv, w.qkv_weight, 3 * width, width);
+    PackLinear(member, layers_[i].output, w.output_weight, width, width);
+    PackLinear(member, layers_[i].up, w.up_weight, config_.feed_forward, width);
+    PackLinear(member, layers_[i].down, w.down_weight, width, config_.feed_forward);
+  }
+  PackLinear(member, head_, weights_.head, config_.vocab, width);
+  member.Barrier();
+}
+
+kernels::KvView Network::View(std::size_t sequence) {
+  const std::size_t width = config_.embedding;
+  return {kv_blocks_.data() + sequence * blocks_per_sequence_,
+          0,
+          kKvBlockTokens * width * sizeof(float),
+          kKvBlockTokens,
+          static_cast<std::uint32_t>(config_.heads),
+          static_cast<std::uint32_t>(config_.head_dim())};
+}
+
+void Network::EnsureKv(const MicroBatch& batch) {
+  KV_CHECK(batch.rows() <= stats_.size());
+  blocks_per_sequence_ = (batch.length + kKvBlockTokens - 1) / kKvBlockTokens;
+  const std::size_t blocks = batch.starts.size() * blocks_per_sequence_;
+  if (blocks <= kv_blocks_.size()) return;
+  const std::size_t block_floats = kKvBlockTokens * config_.embedding * 2;
+  kv_ = base::AlignedArray<float>(blocks * block_floats);
+  kv_blocks_.clear();
+  for (std::size_t i = 0; i < blocks; ++i) {
+    kv_blocks_.push_back(reinterpret_cast<std::byte*>(kv_.data() + i * block_floats));
+  }
+}
+
+void Network::DropRows(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
+                       std::uint32_t site, float* rows) {
+  const base::IndexRange share = member.Share(batch.starts.size());
+  const std::size_t elements = batch.length * config_.embedding;
+  for (std::size_t s = share.begin; s < share.end; ++s) {
+    const kernels::DropoutKey key{dropout.seed, dropout.step, site,
+                                  static_cast<std::uint32_t>(batch.first_sequence + s)};
+    kernels::Dropout(key, DropBound(dropout.probability), 1.0f / (1.0f - dropout.probability), 0,
+                     elements, rows + s * elements);
+  }
+}
+
+void Network::ResidualProduct(Member& member, const MicroBatch& batch,
+                              const DropoutSetting& dropout, std::uint32_t site, const float* in,
+                              const Linear& linear, const float* bias, const float* residual,
+                              float* out) {
+  const std::size_t width = config_.embedding;
+  if (dropout.probability == 0) {
+    kernels::MatmulArgs args = Product(in, linear.forward.k(), linear.forward, bias, out);
+    args.residual = residual;
+    kernels::MatmulShare(args, batch.rows(), member);
+    member.Barrier();
+    return;
+  }
+  kernels::MatmulShare(Product(in, linear.forward.k(), linear.forward, bias, temp_.data()),
+                       batch.rows(), member);
+  member.Barrier();
+  DropRows(member, batch, dropout, site, temp_.data());
+  member.Barrier();
+  const base::IndexRange share = member.Share(batch.rows() * width);
+  for (std::size_t i = share.begin; i < share.end; ++i) out[i] = residual[i] + temp_[i];
+  member.Barrier();
+}
+
+void Network::ForwardLayer(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
+                           std::size_t index) {
+  Layer& layer = layers_[index];
+  const LayerTensors<const float>& w = weights_.layers[index];
+  const std::size_t width = config_.embedding;
+  const std::size_t rows = batch.rows();
+  const base::IndexRange share = member.Share(rows);
+  const auto site = static_cast<std::uint32_t>(1 + 2 * index);
+  for (std::size_t r = share.begin; r < share.end; ++r) {
+    kernels::LayerNorm(LayerInput(index) + r * width, w.norm1_gain, w.norm1_bias, width,
+                       config_.norm_eps, layer.normed1.data() + r * width, &layer.stats1[r]);
+  }
+  member.Barrier();
+  kernels::MatmulShare(
+      Product(layer.normed1.data(), width, layer.qkv.forward, w.qkv_bias, layer.qkv_rows.data()),
+      rows, member);
+  member.Barrier();
+  for (std::size_t r = share.begin; r < share.end; ++r) {
+    const float* qkv = layer.qkv_rows.data() + r * 3 * width;
+    kernels::StoreKv(View(r / batch.length), r % batch.length, qkv + width, qkv + 2 * width);
+  }
+  member.Barrier();
+  for (std::size_t unit = member.index(); unit < batch.starts.size() * config_.heads;
+       unit += member.count()) {
+    const std::size_t sequence = unit / config_.heads;
+    const std::size_t head = unit % config_.heads;
+    kernels::AttentionArgs args;
+    args.q = layer.qkv_rows.data() + sequence * batch.length * 3 * width;
+    args.q_stride = 3 * width;
+    args.heads = config_.heads;
+    args.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim()));
+    args.kv = View(sequence);
+    args.out = layer.attended.data() + sequence * batch.length * width;
+    args.out_stride = width;
+    kernels::Attention(args, {0, batch.length}, {head, head + 1});
+  }
+  member.Barrier();
+  ResidualProduct(member, batch, dropout, site, layer.attended.data(), layer.output, w.output_bias,
+                  LayerInput(index), layer.middle_residual.data());
+  for (std::size_t r = share.begin; r < share.end; ++r) {
+    kernels::LayerNorm(layer.middle_residual.data() + r * width, w.norm2_gain, w.norm2_bias, width,
+                       config_.norm_eps, layer.normed2.data() + r * width, &layer.stats2[r]);
+  }
+  member.Barrier();
+  kernels::MatmulShare(
+      Product(layer.normed2.data(), width, layer.up.forward, w.up_bias, layer.up_rows.data()), rows,
+      member);
+  member.Barrier();
+  const std::size_t middle = config_.feed_forward;
+  kernels::Gelu(layer.up_rows.data() + share.begin * middle, share.size() * middle,
+                layer.active.data() + share.begin * middle);
+  member.Barrier();
+  ResidualProduct(member, batch, dropout, site + 1, layer.active.data(), layer.down, w.down_bias,
+                  layer.middle_residual.data(), residual_[index + 1].data());
+}
+
+void Network::Forward(Member& member, const MicroBatch& batch, const DropoutSetting& dropout) {
+  const std::size_t width = config_.embedding;
+  const base::IndexRange share = member.Share(batch.rows());
+  if (member.index() == 0) EnsureKv(batch);
+  for (std::size_t r = share.begin; r < share.end; ++r) {
+    const std::size_t position = r % batch.length;
+    const TokenId id = batch.text[batch.starts[r / batch.length] + position];
+    const float* token = weights_.token_embedding + id * width;
+    const float* place = weights_.position_embedding + position * width;
+    float* x = residual_[0].data() + r * width;
+    for (std::size_t d = 0; d < width; ++d) x[d] = token[d] + place[d];
+  }
+  member.Barrier();
+  if (dropout.probability > 0) {
+    DropRows(member, batch, dropout, 0, residual_[0].data());
+    member.Barrier();
+  }
+  for (std::size_t i = 0; i < layers_.size(); ++i) ForwardLayer(member, batch, dropout, i);
+  for (std::size_t r = share.begin; r < share.end; ++r) {
+    kernels::LayerNorm(residual_.back().data() + r * width, weights_.norm_gain, weights_.norm_bias,
+                       width, config_.norm_eps, normed_.data() + r * width, &stats_[r]);
+  }
+  member.Barrier();
+}
+
+void Network::Logits(Member& member, const MicroBatch& batch, float* logits) {
+  kernels::MatmulShare(Product(normed_.data(), config_.embedding, head_.forward, nullptr, logits),
+                       batch.rows(), member);
+  member.Barrier();
+}
+
+void Network::Losses(Member& member, const MicroBatch& batch, double* losses) {
+  for (std::size_t begin = 0; begin < batch.rows(); begin += kHeadRows) {
+    const std::size_t rows = std::min(kHeadRows, batch.rows() - begin);
+    kernels::MatmulShare(Product(normed_.data() + begin * config_.embedding, config_.embedding,
+                                 head_.forward, nullptr, logits_.data()),
+                         rows, member);
+    member.Barrier();
+    const base::IndexRange share = member.Share(rows);
+    for (std::size_t r = share.begin; r < share.end; ++r) {
+      const std::size_t row = begin + r;
+      const TokenId target = batch.text[batch.starts[row / batch.length] + row % batch.length + 1];
+      losses[row] =
+          kernels::CrossEntropy(logits_.data() + r * config_.vocab, config_.vocab, target);
+    }
+    member.Barrier();
+  }
+}
+
+}  // namespace kvasir::training

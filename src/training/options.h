@@ -1,0 +1,37 @@
+// Settings of a training run.
+#ifndef KVASIR_TRAINING_OPTIONS_H_
+#define KVASIR_TRAINING_OPTIONS_H_
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "model/gpt2_config.h"
+
+namespace kvasir::training {
+
+struct TrainOptions {
+  std::uint64_t seed = 1;
+  std::uint64_t steps = 1000;
+  std::uint64_t batch = 32;       // Sequences of a step, all shards together.
+  std::uint64_t shards = 4;       // R8: parts of the batch whose gradients are added in order.
+  std::uint64_t micro_batch = 8;  // Sequences computed together; changes no bit.
+  double learning_rate = 1e-3;    // At the end of the warm-up.
+  double final_rate = 0.05;       // Share of it that the cosine ends at.
+  std::uint64_t warmup = 100;     // Steps.
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;
+  double clip = 1.0;     // Largest gradient norm; 0: no clipping.
+  double dropout = 0.0;  // Probability.
+};
+
+// kUsage naming the flag, its value and what is allowed.
+base::Result<void> CheckOptions(const TrainOptions& options);
+
+// Learning rate of a step (from 0): linear warm-up, then a cosine down to final_rate of the peak.
+double LearningRate(const TrainOptions& options, std::uint64_t step);
+
+}  // namespace kvasir::training
+
+#endif  // KVASIR_TRAINING_OPTIONS_H_

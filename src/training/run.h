@@ -1,0 +1,56 @@
+// A whole training run: steps, evaluations, the best model and checkpoints on disk, progress by
+// callback. Files are written whole or not at all, so a run killed at any moment loses at most the
+// steps since its last checkpoint.
+#ifndef KVASIR_TRAINING_RUN_H_
+#define KVASIR_TRAINING_RUN_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/env.h"
+#include "base/result.h"
+#include "tensor/dtype.h"
+#include "tokenizer/vocabulary.h"
+#include "training/trainer.h"
+
+namespace kvasir::training {
+
+struct RunOptions {
+  std::string output;  // GGUF of the best model (of the last one without held-out text).
+  std::string name;    // general.name
+  tensor::DType dtype = tensor::DType::kF32;
+  std::string checkpoint_directory;  // Empty: no checkpoints.
+  std::uint64_t eval_every = 250;    // Steps between evaluations; also at the end.
+  std::uint64_t checkpoint_every = 250;
+  const std::atomic<bool>* stop = nullptr;  // Set by a signal: finish the step, save, return.
+};
+
+struct Progress {
+  StepReport step;
+  std::optional<Evaluation> evaluation;  // After this step, if one was made.
+  bool is_best = false;                  // That evaluation is the lowest so far and was saved.
+};
+
+struct RunResult {
+  std::uint64_t steps_done = 0;
+  std::optional<double> best_loss;  // Held-out nats per token.
+  bool stopped = false;             // By RunOptions::stop.
+};
+
+// Name of the one checkpoint file in a directory.
+std::string CheckpointPath(const std::string& directory);
+
+// Runs until options().steps. held_out may be empty; else it must hold at least 2 tokens. Errors of
+// files end the run after a last try to save the checkpoint.
+base::Result<RunResult> RunTraining(Trainer& trainer, base::Env& env,
+                                    const tokenizer::VocabularySpec& vocabulary,
+                                    std::span<const TokenId> held_out, const RunOptions& options,
+                                    const std::function<void(const Progress&)>& on_step);
+
+}  // namespace kvasir::training
+
+#endif  // KVASIR_TRAINING_RUN_H_

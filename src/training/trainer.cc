@@ -1,0 +1,224 @@
+#include "training/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/grads.h"
+
+namespace kvasir::training {
+namespace {
+
+using base::ErrorCode;
+using base::MakeError;
+
+constexpr std::size_t kNormChunk = 4096;  // Elements whose squares are summed by one member.
+
+// base^exponent by squaring: the same multiplications everywhere.
+double Power(double base, std::uint64_t exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent >>= 1) {
+    if (exponent & 1) result *= base;
+    base *= base;
+  }
+  return result;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Trainer>> Trainer::Make(const model::Gpt2Config& config,
+                                                     const TrainOptions& options,
+                                                     std::span<const TokenId> text,
+                                                     base::ThreadTeam& team) {
+  KV_TRY(model::CheckConfig(config));
+  KV_TRY(CheckOptions(options));
+  for (TokenId token : text) {
+    if (token >= config.vocab) {
+      return MakeError(ErrorCode::kBadData, "token id {} is not below the vocabulary size {}",
+                       token, config.vocab);
+    }
+  }
+  KV_TRY(auto order, WindowOrder::Make(text.size(), config.context, options.seed));
+  return std::unique_ptr<Trainer>(new Trainer(config, options, text, std::move(order), team));
+}
+
+Trainer::Trainer(const model::Gpt2Config& config, const TrainOptions& options,
+                 std::span<const TokenId> text, WindowOrder order, base::ThreadTeam& team)
+    : config_(config),
+      options_(options),
+      layout_(config),
+      text_(text),
+      order_(std::move(order)),
+      team_(team),
+      network_(config, layout_, std::min(options.micro_batch, options.batch) * config.context),
+      parameters_(layout_.size()),
+      first_moment_(layout_.size()),
+      second_moment_(layout_.size()),
+      shard_gradient_(layout_.size()),
+      total_gradient_(layout_.size()),
+      shard_lookup_(config.tied_head ? config.vocab * config.embedding : 0),
+      starts_(options.batch),
+      losses_(options.batch * config.context),
+      chunk_sums_((layout_.size() + kNormChunk - 1) / kNormChunk) {
+  Initialise(layout_, config_, options.seed, parameters_.span());
+}
+
+void Trainer::EnsurePacked(Member& member) {
+  if (packed_) return;
+  network_.Pack(member, parameters_.data());  // Ends with a barrier: all have read packed_.
+  if (member.index() == 0) packed_ = true;
+}
+
+void Trainer::RunShard(Member& member, base::IndexRange sequences) {
+  const std::size_t length = config_.context;
+  const auto weight = static_cast<float>(1.0 / static_cast<double>(options_.batch * length));
+  const DropoutSetting dropout{static_cast<float>(options_.dropout), options_.seed,
+                               static_cast<std::uint32_t>(steps_done_)};
+  const std::size_t micro = std::min(options_.micro_batch, options_.batch);
+  for (std::size_t begin = sequences.begin; begin < sequences.end; begin += micro) {
+    const std::size_t count = std::min(micro, sequences.end - begin);
+    const MicroBatch batch{text_, std::span(starts_).subspan(begin, count), length, begin};
+    network_.Forward(member, batch, dropout);
+    network_.Backward(member, batch, dropout, weight, losses_.data() + begin * length,
+                      shard_gradient_.data(), config_.tied_head ? shard_lookup_.data() : nullptr);
+  }
+}
+
+double Trainer::AccumulateGradients() {
+  for (std::size_t i = 0; i < starts_.size(); ++i) {
+    starts_[i] = order_.Start(steps_done_ * options_.batch + i);
+  }
+  team_.Run([&](Member& member) {
+    EnsurePacked(member);
+    const base::IndexRange share = member.Share(layout_.size());
+    const base::IndexRange lookup = member.Share(shard_lookup_.size());
+    std::fill(total_gradient_.data() + share.begin, total_gradient_.data() + share.end, 0.0f);
+    for (std::size_t s = 0; s < options_.shards; ++s) {
+      std::fill(shard_gradient_.data() + share.begin, shard_gradient_.data() + share.end, 0.0f);
+      std::fill(shard_lookup_.data() + lookup.begin, shard_lookup_.data() + lookup.end, 0.0f);
+      member.Barrier();
+      RunShard(member, base::SplitEvenly(options_.batch, options_.shards, s));
+      if (config_.tied_head) {
+        kernels::AddInto(
+            shard_lookup_.data() + lookup.begin, lookup.size(),
+            shard_gradient_.data() + layout_.Find("token_embd.weight").begin + lookup.begin);
+        member.Barrier();
+      }
+      kernels::AddInto(shard_gradient_.data() + share.begin, share.size(),
+                       total_gradient_.data() + share.begin);
+    }
+  });
+  double sum = 0;
+  for (double loss : losses_) sum += loss;
+  return sum;
+}
+
+double Trainer::GradientNorm() {
+  team_.Run([&](Member& member) {
+    const base::IndexRange chunks = member.Share(chunk_sums_.size());
+    for (std::size_t c = chunks.begin; c < chunks.end; ++c) {
+      const std::size_t begin = c * kNormChunk;
+      chunk_sums_[c] = kernels::SumSquares(total_gradient_.data() + begin,
+                                           std::min(kNormChunk, layout_.size() - begin));
+    }
+  });
+  double sum = 0;
+  for (double chunk : chunk_sums_) sum += chunk;
+  return std::sqrt(sum);
+}
+
+void Trainer::Update(double gradient_norm) {
+  const std::uint64_t t = steps_done_ + 1;
+  kernels::AdamWStep step;
+  step.learning_rate = static_cast<float>(LearningRate(options_, steps_done_));
+  step.beta1 = static_cast<float>(options_.beta1);
+  step.beta2 = static_cast<float>(options_.beta2);
+  step.epsilon = static_cast<float>(options_.epsilon);
+  step.correction1 = static_cast<float>(1.0 / (1.0 - Power(options_.beta1, t)));
+  step.correction2 = static_cast<float>(1.0 / (1.0 - Power(options_.beta2, t)));
+  const bool clips = options_.clip > 0 && gradient_norm > options_.clip;
+  step.gradient_scale = clips ? static_cast<float>(options_.clip / gradient_norm) : 1.0f;
+  team_.Run([&](Member& member) {
+    for (const ParameterSlice& slice : layout_.slices()) {
+      kernels::AdamWStep own = step;
+      own.weight_decay = slice.decays ? static_cast<float>(options_.weight_decay) : 0.0f;
+      const base::IndexRange share = member.Share(slice.size);
+      const std::size_t begin = slice.begin + share.begin;
+      kernels::AdamW(own, total_gradient_.data() + begin, share.size(), parameters_.data() + begin,
+                     first_moment_.data() + begin, second_moment_.data() + begin);
+    }
+  });
+  packed_ = false;
+}
+
+base::Result<StepReport> Trainer::Step() {
+  StepReport report;
+  report.step = steps_done_ + 1;
+  report.loss = AccumulateGradients() / static_cast<double>(losses_.size());
+  report.gradient_norm = GradientNorm();
+  report.learning_rate = LearningRate(options_, steps_done_);
+  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) {
+    return MakeError(ErrorCode::kNumeric,
+                     "step {}: loss {} and gradient norm {} are not both finite; the weights are "
+                     "those of step {}",
+                     report.step, report.loss, report.gradient_norm, steps_done_);
+  }
+  Update(report.gradient_norm);
+  ++steps_done_;
+  return report;
+}
+
+base::Result<double> Trainer::Gradient(std::vector<float>& gradient) {
+  const double loss = AccumulateGradients() / static_cast<double>(losses_.size());
+  gradient.assign(total_gradient_.data(), total_gradient_.data() + total_gradient_.size());
+  return loss;
+}
+
+Evaluation Trainer::Evaluate(std::span<const TokenId> text) {
+  KV_CHECK(text.size() >= 2);
+  const std::size_t context = config_.context;
+  const std::size_t micro = std::min(options_.micro_batch, options_.batch);
+  std::vector<std::size_t> starts;
+  std::vector<double> losses(text.size() - 1);
+  for (std::size_t start = 0; start + 1 < text.size(); start += context) starts.push_back(start);
+  for (std::size_t i = 0; i < starts.size();) {
+    // Whole windows together, the last, shorter one alone.
+    const std::size_t length = std::min(context, text.size() - 1 - starts[i]);
+    std::size_t count = 1;
+    while (length == context && count < micro && i + count < starts.size() &&
+           text.size() - 1 - starts[i + count] >= context) {
+      ++count;
+    }
+    const MicroBatch batch{text, std::span(starts).subspan(i, count), length, 0};
+    team_.Run([&](Member& member) {
+      EnsurePacked(member);
+      network_.Forward(member, batch, {});
+      network_.Losses(member, batch, losses.data() + starts[i]);
+    });
+    i += count;
+  }
+  double sum = 0;
+  for (double loss : losses) sum += loss;
+  return {losses.size(), sum / static_cast<double>(losses.size())};
+}
+
+std::vector<float> Trainer::Logits(std::span<const TokenId> tokens) {
+  KV_CHECK(!tokens.empty() && tokens.size() <= config_.context);
+  std::vector<float> logits(tokens.size() * config_.vocab);
+  const std::size_t start = 0;
+  const MicroBatch batch{tokens, std::span(&start, 1), tokens.size(), 0};
+  team_.Run([&](Member& member) {
+    EnsurePacked(member);
+    network_.Forward(member, batch, {});
+    network_.Logits(member, batch, logits.data());
+  });
+  return logits;
+}
+
+model::TensorSource Trainer::Source() const {
+  return [this](const model::TensorSpec& spec) -> base::Result<std::span<const float>> {
+    const ParameterSlice& slice = layout_.Find(spec.name);
+    return std::span<const float>(parameters_.data() + slice.begin, slice.size);
+  };
+}
+
+}  // namespace kvasir::training

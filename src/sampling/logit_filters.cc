@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "kernels/softmax.h"
 
 namespace kvasir::sampling {
 namespace {
@@ -36,6 +37,20 @@ constexpr int kBucketShift = 23 - 6;
 std::size_t BucketOf(float weight) {
   const std::uint32_t bits = std::min(std::bit_cast<std::uint32_t>(weight), kOneBits);
   return std::min<std::size_t>((kOneBits - bits) >> kBucketShift, kBuckets - 1);
+}
+
+// The smallest positive weight of a bucket.
+float LeastOfBucket(std::size_t bucket) {
+  if (bucket == kBuckets - 1) return std::numeric_limits<float>::denorm_min();
+  const auto below = static_cast<std::uint32_t>(bucket + 1) << kBucketShift;
+  return std::bit_cast<float>(kOneBits - below + 1);
+}
+
+// One chain of additions, ascending.
+double Sum(std::span<const float> weights) {
+  double sum = 0;
+  for (float weight : weights) sum += static_cast<double>(weight);
+  return sum;
 }
 
 }  // namespace
@@ -98,38 +113,81 @@ void ApplyMasks(const SamplingOptions& options, const TokenMask* mask, std::span
 }
 
 void CandidateFilter::Apply(std::span<const float> weights, const SamplingOptions& options) {
-  if (ids_.size() < weights.size()) {
-    ids_.resize(weights.size());
-    weights_.resize(weights.size());
-    keys_.resize(weights.size());
-    offsets_.resize(kBuckets + 1);
+  Resize(weights.size());
+  const bool top_k = options.top_k != 0 && options.top_k < weights.size();
+  const bool top_p = options.top_p < 1.0f;
+  const double p = static_cast<double>(options.top_p);
+  if (top_k) {
+    CountBuckets(weights);
+    Collect(weights, WeightBelowRank(options.top_k - 1));
+    if (options.top_k < count_) KeepFrom(KeyOfRank(options.top_k - 1));
+    if (top_p) KeepFrom(KeyOfMass(p * Sum(this->weights())));
+  } else if (top_p) {
+    const double mass = p * Sum(weights);
+    CountBuckets(weights);
+    Collect(weights, WeightBelowMass(mass));
+    KeepFrom(KeyOfMass(mass));
   }
-  count_ = 0;
-  for (std::size_t id = 0; id < weights.size(); ++id) {
-    ids_[count_] = static_cast<TokenId>(id);
-    weights_[count_] = weights[id];
-    count_ += weights[id] > 0.0f ? 1 : 0;
-  }
-  KV_CHECK(count_ > 0);
-  if (options.top_k != 0 && options.top_k < count_) KeepFrom(KeyOfRank(options.top_k - 1));
-  if (options.top_p < 1.0f) {
-    double mass = 0;
-    for (std::size_t i = 0; i < count_; ++i) mass += static_cast<double>(weights_[i]);
-    KeepFrom(KeyOfMass(static_cast<double>(options.top_p) * mass));
-  }
-  if (options.min_p > 0.0f) {
-    const float largest =
-        *std::max_element(weights_.begin(), weights_.begin() + static_cast<std::ptrdiff_t>(count_));
-    KeepWeights(static_cast<double>(options.min_p) * static_cast<double>(largest));
+  // The largest weight always survives.
+  const float least = options.min_p * kernels::MaxValue(weights.data(), weights.size());
+  if (!top_k && !top_p) {
+    Collect(weights, std::max(least, std::numeric_limits<float>::denorm_min()));
+  } else if (least > 0.0f) {
+    KeepWeights(least);
   }
 }
 
-void CandidateFilter::FillBuckets() {
+void CandidateFilter::Resize(std::size_t vocab_size) {
+  if (ids_.size() >= vocab_size) return;
+  ids_.resize(vocab_size);
+  weights_.resize(vocab_size);
+  keys_.resize(vocab_size);
+  offsets_.resize(kBuckets + 1);
+}
+
+void CandidateFilter::CountBuckets(std::span<const float> weights) {
   std::fill(offsets_.begin(), offsets_.end(), 0);
-  for (std::size_t i = 0; i < count_; ++i) ++offsets_[BucketOf(weights_[i]) + 1];
+  for (float weight : weights) ++offsets_[BucketOf(weight) + 1];
+}
+
+float CandidateFilter::WeightBelowRank(std::size_t rank) const {
+  std::size_t bucket = 0;
+  for (std::size_t seen = offsets_[1]; seen <= rank && bucket + 1 < kBuckets; ++bucket) {
+    seen += offsets_[bucket + 2];
+  }
+  return LeastOfBucket(bucket);
+}
+
+float CandidateFilter::WeightBelowMass(double mass) const {
+  // Every weight counted as the least of its bucket: the true sum is reached no later. The margin
+  // covers the rounding of either sum many times over.
+  const double wanted = mass * (1 + 1e-9);
+  double sum = 0;
+  for (std::size_t bucket = 0; bucket + 1 < kBuckets; ++bucket) {
+    const float least = LeastOfBucket(bucket);
+    sum += static_cast<double>(offsets_[bucket + 1]) * static_cast<double>(least);
+    if (sum >= wanted) return least;
+  }
+  return LeastOfBucket(kBuckets - 1);
+}
+
+void CandidateFilter::Collect(std::span<const float> weights, float least) {
+  // Without branches: which weights pass is as good as random.
+  std::size_t kept = 0;
+  for (std::size_t id = 0; id < weights.size(); ++id) {
+    ids_[kept] = static_cast<TokenId>(id);
+    weights_[kept] = weights[id];
+    kept += weights[id] >= least ? 1 : 0;
+  }
+  count_ = kept;
+  KV_CHECK(count_ > 0);
+}
+
+void CandidateFilter::FillBuckets() {
+  CountBuckets(weights());
   for (std::size_t b = 0; b < kBuckets; ++b) offsets_[b + 1] += offsets_[b];
   // Filled from the back, so that offsets_[b + 1] moves from the end of bucket b to its begin; the
-  // shift below puts every begin in its place again.
+  // copy below puts every begin in its place again.
   for (std::size_t i = count_; i-- > 0;) {
     keys_[--offsets_[BucketOf(weights_[i]) + 1]] = RankKey(weights_[i], ids_[i]);
   }
@@ -137,18 +195,12 @@ void CandidateFilter::FillBuckets() {
   offsets_[kBuckets] = static_cast<std::uint32_t>(count_);
 }
 
-std::span<std::uint64_t> CandidateFilter::SortedBucket(std::size_t bucket) {
-  const std::span<std::uint64_t> keys =
-      std::span(keys_).subspan(offsets_[bucket], offsets_[bucket + 1] - offsets_[bucket]);
-  std::sort(keys.begin(), keys.end(), std::greater<>());
-  return keys;
-}
-
 std::uint64_t CandidateFilter::KeyOfRank(std::size_t rank) {
-  FillBuckets();
-  const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), rank);
-  const std::size_t bucket = static_cast<std::size_t>(after - offsets_.begin()) - 1;
-  return SortedBucket(bucket)[rank - offsets_[bucket]];
+  for (std::size_t i = 0; i < count_; ++i) keys_[i] = RankKey(weights_[i], ids_[i]);
+  const auto nth = keys_.begin() + static_cast<std::ptrdiff_t>(rank);
+  std::nth_element(keys_.begin(), nth, keys_.begin() + static_cast<std::ptrdiff_t>(count_),
+                   std::greater<>());
+  return *nth;
 }
 
 std::uint64_t CandidateFilter::KeyOfMass(double mass) {
@@ -156,10 +208,13 @@ std::uint64_t CandidateFilter::KeyOfMass(double mass) {
   double sum = 0;
   std::uint64_t last = 0;
   for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
-    for (std::uint64_t key : SortedBucket(bucket)) {
-      sum += static_cast<double>(WeightOfKey(key));
-      if (sum >= mass) return key;
-      last = key;
+    const auto begin = keys_.begin() + offsets_[bucket];
+    const auto end = keys_.begin() + offsets_[bucket + 1];
+    std::sort(begin, end, std::greater<>());
+    for (auto key = begin; key != end; ++key) {
+      sum += static_cast<double>(WeightOfKey(*key));
+      if (sum >= mass) return *key;
+      last = *key;
     }
   }
   return last;  // Rounding kept the sum just short of mass: everything stays.
@@ -176,10 +231,10 @@ void CandidateFilter::KeepFrom(std::uint64_t key) {
   count_ = kept;
 }
 
-void CandidateFilter::KeepWeights(double threshold) {
+void CandidateFilter::KeepWeights(float least) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < count_; ++i) {
-    const bool keep = static_cast<double>(weights_[i]) >= threshold;
+    const bool keep = weights_[i] >= least;
     ids_[kept] = ids_[i];
     weights_[kept] = weights_[i];
     kept += keep ? 1 : 0;

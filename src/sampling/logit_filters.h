@@ -13,7 +13,7 @@
 //   9. Top-p: of those, in descending weight, ties to the lower id, the smallest set whose summed
 //      weight reaches p times the weight left by top-k (sequential: top-p sees top-k's survivors as
 //      a distribution of their own).
-//  10. Min-p: of those, the weights >= min_p times the largest.
+//  10. Min-p: of those, the weights >= min_p times the largest (in f32).
 //  11. The draw: u in [0, 1) from Philox4x32-10, key = seed, counter = (choice index, text
 //  position,
 //      purpose, attempt); the first token, in ascending id, whose cumulative weight exceeds u times
@@ -49,7 +49,9 @@ void ApplyLogitBias(const SamplingOptions& options, std::span<float> scores);
 void ApplyMasks(const SamplingOptions& options, const base::TokenMask* mask,
                 std::span<float> scores);
 
-// Steps 8 to 10. Keeps its buffers between calls; single-threaded.
+// Steps 8 to 10. Keeps its buffers between calls; single-threaded. A histogram of the weights finds
+// a coarse cut just below the wanted one in one pass, so that only what is near it or above is
+// collected and ordered.
 class CandidateFilter {
  public:
   // Whether the options ask for any of the three.
@@ -57,7 +59,7 @@ class CandidateFilter {
     return options.top_k != 0 || options.top_p < 1.0f || options.min_p > 0.0f;
   }
 
-  // weights [vocab]: none negative, at least one positive. At least one candidate is left.
+  // weights [vocab]: each 0 … 1, at least one positive. At least one candidate is left.
   void Apply(std::span<const float> weights, const SamplingOptions& options);
 
   // What is left: positive weights, ascending ids. Valid until the next Apply.
@@ -65,20 +67,27 @@ class CandidateFilter {
   std::span<const float> weights() const { return std::span(weights_).first(count_); }
 
  private:
-  // Sorts the candidates into buckets of ever smaller weights.
-  void FillBuckets();
-  // Sorts one bucket's keys, descending, and returns them.
-  std::span<std::uint64_t> SortedBucket(std::size_t bucket);
+  void Resize(std::size_t vocab_size);
+  // Sets offsets_[b + 1] to the number of weights in bucket b.
+  void CountBuckets(std::span<const float> weights);
+  // The coarse cuts: a weight that is <= the one of this rank, or with which the mass is reached.
+  float WeightBelowRank(std::size_t rank) const;
+  float WeightBelowMass(double mass) const;
+  // Makes the candidates the weights >= least that are positive.
+  void Collect(std::span<const float> weights, float least);
+
+  // The exact cuts, on candidates.
   std::uint64_t KeyOfRank(std::size_t rank);  // 0 = the largest weight
   std::uint64_t KeyOfMass(double mass);       // where the descending sum reaches mass
+  void FillBuckets();                         // keys_ by bucket, offsets_ where each begins
   void KeepFrom(std::uint64_t key);           // and what ranks before it
-  void KeepWeights(double threshold);
+  void KeepWeights(float least);
 
   std::size_t count_ = 0;
   std::vector<base::TokenId> ids_;      // [vocab], the first count_ in use
   std::vector<float> weights_;          // [vocab], the first count_ in use
   std::vector<std::uint64_t> keys_;     // [vocab]
-  std::vector<std::uint32_t> offsets_;  // [buckets + 1]: where each bucket's keys begin
+  std::vector<std::uint32_t> offsets_;  // [buckets + 1]
 };
 
 }  // namespace kvasir::sampling

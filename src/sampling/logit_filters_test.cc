@@ -208,8 +208,8 @@ Ids Oracle(const std::vector<float>& weights, const SamplingOptions& options) {
     }
     ids.resize(count);
   }
-  const double least = static_cast<double>(options.min_p) * static_cast<double>(weights[ids[0]]);
-  std::erase_if(ids, [&](TokenId id) { return static_cast<double>(weights[id]) < least; });
+  const float least = options.min_p * weights[ids[0]];
+  std::erase_if(ids, [&](TokenId id) { return weights[id] < least; });
   std::sort(ids.begin(), ids.end());
   return ids;
 }

@@ -37,7 +37,7 @@ class CommandSet {
 // Flags of every command that runs a model.
 struct ModelFlags {
   std::string model;  // Empty: $KVASIR_MODEL, else the bundled model.
-  std::size_t threads = 0;  // 0: the physical cores.
+  std::uint64_t threads = 0;  // 0: the physical cores.
   bool no_kv_cache = false;
   std::uint64_t block_tokens = 16;
   std::uint64_t prefill_chunk = 0;  // 0: a chosen default.

@@ -1,0 +1,205 @@
+#include "cli/command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <random>
+#include <sstream>
+#include <system_error>
+#include <vector>
+
+#include "base/env.h"
+#include "base/fp_env.h"
+#include "base/utf8.h"
+#include "cli/json_output.h"
+#include "cli/number_flags.h"
+#include "kernels/targets.h"
+
+namespace kvasir::cli {
+namespace {
+
+using base::Error;
+using base::ErrorCode;
+using base::MakeError;
+
+constexpr std::uint64_t kMaxThreads = 1024;
+constexpr const char* kBundledModel = "models/tang-lesson.gguf";
+constexpr const char* kFullCache = "full,dtype=f32";
+
+// One line on stderr, then the hint. Returns the exit status.
+int Report(const Error& error) {
+  const auto line = [](std::string_view text) {
+    std::string out = base::ReplaceInvalidUtf8(text);
+    std::replace_if(
+        out.begin(), out.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+    return out;
+  };
+  std::string text = fmt::format("kvasir: error: {}\n", line(error.message));
+  if (!error.hint.empty()) text += fmt::format("hint: {}\n", line(error.hint));
+  std::fputs(text.c_str(), stderr);  // Where stderr itself fails there is nobody left to tell.
+  return error.code == ErrorCode::kUsage ? 2 : 1;
+}
+
+// A closed standard stream must not be taken over by the next file that is opened.
+void OccupyStandardStreams() {
+  for (int stream = 0; stream <= 2; ++stream) {
+    if (fcntl(stream, F_GETFD) == -1) static_cast<void>(open("/dev/null", O_RDONLY));
+  }
+}
+
+base::Result<void> FlushStdout() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    return MakeError(ErrorCode::kIo, "cannot write to the standard output: {}",
+                     std::generic_category().message(errno));
+  }
+  return base::Success();
+}
+
+void AddCommands(CommandSet& commands) {
+  AddLogitsCommand(commands);
+  AddDiffCommand(commands);
+  AddEvalCommand(commands);
+  AddInspectCommand(commands);
+  AddCorpusCommand(commands);
+}
+
+// Parses and runs. CLI11 reports by exceptions: they end here.
+base::Result<int> ParseAndRun(int argc, char** argv) {
+  CLI::App app(
+      "Kvasir trains small language models, generates from them under control, and shows "
+      "what a KV cache does: it never changes the answer.",
+      "kvasir");
+  app.footer(
+      "Each command has its own --help. Example:\n  kvasir generate -p 春风 --max-tokens 32");
+  app.require_subcommand(1);
+  CommandSet commands(app);
+  AddCommands(commands);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help
+    std::ostringstream out;
+    app.exit(success, out, out);
+    fmt::print("{}", out.str());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    return base::WithHint(MakeError(ErrorCode::kUsage, "{}", error.what()),
+                          fmt::format("kvasir {}--help tells what is allowed",
+                                      chosen.empty() ? "" : chosen.front()->get_name() + " "));
+  }
+  return commands.Run();
+}
+
+}  // namespace
+
+CLI::App* CommandSet::Add(const std::string& name, const std::string& description,
+                          const std::string& example) {
+  CLI::App* command = app_.add_subcommand(name, description);
+  command->footer("Example:\n  " + example);
+  return command;
+}
+
+void CommandSet::OnRun(CLI::App* command, Runner runner) {
+  command->callback([this, runner = std::move(runner)] { chosen_ = runner; });
+}
+
+base::Result<int> CommandSet::Run() {
+  KV_CHECK(chosen_ != nullptr);
+  return chosen_();
+}
+
+void AddModelFlags(CLI::App* command, ModelFlags& flags) {
+  command
+      ->add_option("-m,--model", flags.model,
+                   "model file (GGUF); default: $KVASIR_MODEL, else the bundled model")
+      ->type_name("FILE");
+  AddUint(command, "--threads", flags.threads, {1, kMaxThreads},
+          "threads of a step; default: the physical cores");
+  command->add_flag("--no-kv-cache", flags.no_kv_cache,
+                    "recompute every position at every step: the same bits, slower");
+  AddUint(command, "--block-tokens", flags.block_tokens, {16, 256},
+          "positions in a block of the cache: a multiple of 16; default 16");
+  AddUint(command, "--prefill-chunk", flags.prefill_chunk, {1, std::uint64_t{1} << 32},
+          "most prompt tokens of a text computed in one step; default: as many as fit");
+  command->add_option("--kv", flags.kv, fmt::format("cache policy; as yet only {}", kFullCache))
+      ->type_name("SPEC")
+      ->check([](const std::string& spec) {
+        if (spec == kFullCache || spec == "full" || spec == "dtype=f32") return std::string();
+        return fmt::format("cache policy '{}' is not known: it must be {}", OneLine(spec),
+                           kFullCache);
+      });
+}
+
+std::string ModelPath(const ModelFlags& flags) {
+  if (!flags.model.empty()) return flags.model;
+  if (const char* from_environment = std::getenv("KVASIR_MODEL");
+      from_environment != nullptr && *from_environment != '\0') {
+    return from_environment;
+  }
+  // build/release/kvasir in a checkout, bin/kvasir beside share/kvasir when installed.
+  std::error_code ignored;
+  std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (int level = 0; level < 4 && !folder.empty(); ++level) {
+    for (const char* place : {"", "share/kvasir"}) {
+      const std::filesystem::path candidate = folder / place / kBundledModel;
+      if (std::filesystem::exists(candidate, ignored)) return candidate.lexically_normal();
+    }
+    folder = folder.parent_path();
+  }
+  return kBundledModel;
+}
+
+base::Result<OpenModel> Open(const ModelFlags& flags) {
+  if (flags.block_tokens % 16 != 0) {
+    return MakeError(ErrorCode::kUsage, "--block-tokens is {}: it must be 16, 32, … 256",
+                     flags.block_tokens);
+  }
+  const std::string path = ModelPath(flags);
+  auto loaded = model::LoadModel(base::Env::Default(), path);
+  if (!loaded) {
+    if (loaded.error().code != ErrorCode::kIo) return loaded.error();
+    return base::WithHint(loaded.error(), "name a model with -m FILE or KVASIR_MODEL=FILE");
+  }
+  const std::size_t threads =
+      flags.threads != 0 ? flags.threads : base::ThreadTeam::PhysicalCores();
+  return OpenModel{path, std::move(loaded.value()), std::make_unique<base::ThreadTeam>(threads)};
+}
+
+std::uint64_t SeedOr(const std::optional<std::uint64_t>& given) {
+  if (given) return *given;
+  std::random_device device;
+  const std::uint64_t high = device();
+  return high << 32 | device();
+}
+
+int Main(int argc, char** argv) {
+  OccupyStandardStreams();
+  signal(SIGPIPE, SIG_IGN);  // A reader that went away is an error to report, not a silent death.
+  base::SetContractFpEnv();
+  const auto run = [&]() -> base::Result<int> {
+    KV_TRY(kernels::CheckProcessor());
+    try {
+      KV_TRY(const int status, ParseAndRun(argc, argv));
+      KV_TRY(FlushStdout());
+      return status;
+    } catch (const std::system_error& error) {  // {fmt}, when stdout takes no more
+      return MakeError(ErrorCode::kIo, "cannot write to the standard output: {}",
+                       error.code().message());
+    } catch (const std::bad_alloc&) {
+      return MakeError(ErrorCode::kExhausted, "out of memory");
+    }
+  };
+  const base::Result<int> result = run();
+  return result ? result.value() : Report(result.error());
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,109 @@
+#include "cli/number_flags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <system_error>
+
+#include "base/utf8.h"
+#include "cli/json_output.h"
+
+namespace kvasir::cli {
+namespace {
+
+using base::ErrorCode;
+using base::MakeError;
+
+// What was typed, fit for one line of a message.
+std::string Shown(std::string_view text) { return OneLine(base::ReplaceInvalidUtf8(text)); }
+
+std::string Allowed(const FloatRange& range) {
+  const char* from = range.min_open ? "above " : "from ";
+  if (range.max >= std::numeric_limits<float>::max()) {
+    return fmt::format("a finite number {}", range.min_open
+                                                 ? fmt::format("above {}", range.min)
+                                                 : fmt::format("of at least {}", range.min));
+  }
+  return fmt::format("a number {}{} to {}", from, range.min, range.max);
+}
+
+template <typename Value, typename Parse>
+CLI::Option* AddParsed(CLI::App* command, const std::string& flags, Value& value, Parse parse,
+                       const std::string& help) {
+  const std::string name = flags.substr(flags.rfind(',') + 1);
+  return command
+      ->add_option_function<std::string>(
+          flags,
+          [&value, name, parse](const std::string& text) {
+            const auto parsed = parse(name, text);
+            if (!parsed) throw CLI::ValidationError(parsed.error().message);
+            value = static_cast<Value>(parsed.value());
+          },
+          help)
+      ->allow_extra_args(false)
+      ->type_name("N");
+}
+
+}  // namespace
+
+base::Result<std::uint64_t> ParseUint(std::string_view what, std::string_view text,
+                                      UintRange range) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < range.min ||
+      value > range.max) {
+    return MakeError(ErrorCode::kUsage, "{} is '{}': it must be a whole number from {} to {}", what,
+                     Shown(text), range.min, range.max);
+  }
+  return value;
+}
+
+base::Result<double> ParseFloat(std::string_view what, std::string_view text, FloatRange range) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = !text.empty() && end == text.data() + text.size();
+  // Out of range is too large or too small; only its exponent tells which.
+  const bool underflow =
+      error == std::errc::result_out_of_range && text.find("e-") != std::string_view::npos;
+  if (underflow) value = 0;
+  const bool number = whole && (error == std::errc() || underflow) && std::isfinite(value);
+  if (!number || value < range.min || (range.min_open && value == range.min) || value > range.max) {
+    return MakeError(ErrorCode::kUsage, "{} is '{}': it must be {}", what, Shown(text),
+                     Allowed(range));
+  }
+  return value;
+}
+
+CLI::Option* AddUint(CLI::App* command, const std::string& flags, std::uint64_t& value,
+                     UintRange range, const std::string& help) {
+  return AddParsed(
+      command, flags, value,
+      [range](std::string_view name, std::string_view text) {
+        return ParseUint(name, text, range);
+      },
+      help);
+}
+
+CLI::Option* AddUint(CLI::App* command, const std::string& flags,
+                     std::optional<std::uint64_t>& value, UintRange range,
+                     const std::string& help) {
+  return AddParsed(
+      command, flags, value,
+      [range](std::string_view name, std::string_view text) {
+        return ParseUint(name, text, range);
+      },
+      help);
+}
+
+CLI::Option* AddFloat(CLI::App* command, const std::string& flags, float& value, FloatRange range,
+                      const std::string& help) {
+  return AddParsed(
+      command, flags, value,
+      [range](std::string_view name, std::string_view text) {
+        return ParseFloat(name, text, range);
+      },
+      help);
+}
+
+}  // namespace kvasir::cli

@@ -163,40 +163,49 @@ HWY_NOINLINE void TailTile(std::size_t rows, Chunk c, std::size_t columns) {
   }
 }
 
-// Few enough panels at a time that they stay in cache while all rows pass over them.
+// One tile of up to kMaxRows rows and the panels [begin, end).
+template <bool kTransposed>
+HWY_INLINE void RowsAndPanels(const MatmulArgs& args, std::size_t k0, base::IndexRange rows,
+                              base::IndexRange panels) {
+  const PackedMatrix& w = *args.w;
+  const bool last = k0 + kSplit >= w.k();
+  Chunk c;
+  c.a = args.a + rows.begin * args.a_row_stride + k0 * args.a_k_stride;
+  c.a_stride = kTransposed ? args.a_k_stride : args.a_row_stride;
+  c.panel = w.panel(panels.begin) + k0 * 16;
+  c.panel_stride = w.k() * 16;
+  c.k = std::min(kSplit, w.k() - k0);
+  const std::size_t corner = rows.begin * args.out_stride + panels.begin * 16;
+  c.out = args.out + corner;
+  c.out_stride = c.residual_stride = args.out_stride;
+  c.bias = last && args.bias ? args.bias + panels.begin * 16 : nullptr;
+  c.residual = last && args.residual ? args.residual + corner : nullptr;
+  c.load = args.accumulate || k0 > 0;
+  const std::size_t whole_panels = args.padded_out ? w.panel_count() : w.n() / 16;
+  const std::size_t full =
+      std::min(panels.end, whole_panels) - std::min(panels.begin, whole_panels);
+  if (full > 0) RowTileOf<kTransposed>(rows.size(), c, full);
+  if (full == panels.size()) return;
+  c.panel += full * c.panel_stride;
+  c.out += full * 16;
+  if (c.bias) c.bias += full * 16;
+  if (c.residual) c.residual += full * 16;
+  TailTile<kTransposed>(rows.size(), c, w.n() % 16);
+}
+
 template <bool kTransposed>
 void MatmulTile(const MatmulArgs& args, base::IndexRange rows, base::IndexRange panels) {
-  const PackedMatrix& w = *args.w;
-  const std::size_t full_panels = w.n() / 16;
-  const std::size_t group =
-      rows.size() == 1 ? panels.size() : PanelsFor(std::min(kMaxRows, rows.size()));
-  for (std::size_t k0 = 0; k0 == 0 || k0 < w.k(); k0 += kSplit) {
-    const std::size_t steps = std::min(kSplit, w.k() - k0);
-    const bool last = k0 + steps >= w.k();
+  // A row-major input is read along its rows: few panels at a time stay in the first-level cache
+  // while all rows pass over them. A transposed one is read down its columns, a cache line a step:
+  // there a tile's lines stay while all panels pass.
+  const std::size_t group = kTransposed || rows.size() <= kMaxRows
+                                ? panels.size()
+                                : PanelsFor(std::min(kMaxRows, rows.size()));
+  for (std::size_t k0 = 0; k0 == 0 || k0 < args.w->k(); k0 += kSplit) {
     for (std::size_t p = panels.begin; p < panels.end; p += group) {
-      const std::size_t end = std::min(p + group, panels.end);
       for (std::size_t r = rows.begin; r < rows.end; r += kMaxRows) {
-        Chunk c;
-        c.a = args.a + r * args.a_row_stride + k0 * args.a_k_stride;
-        c.a_stride = kTransposed ? args.a_k_stride : args.a_row_stride;
-        c.panel = w.panel(p) + k0 * 16;
-        c.panel_stride = w.k() * 16;
-        c.k = steps;
-        c.out = args.out + r * args.out_stride + p * 16;
-        c.out_stride = c.residual_stride = args.out_stride;
-        c.bias = last && args.bias ? args.bias + p * 16 : nullptr;
-        c.residual = last && args.residual ? args.residual + r * args.out_stride + p * 16 : nullptr;
-        c.load = args.accumulate || k0 > 0;
-        const std::size_t count = std::min(kMaxRows, rows.end - r);
-        const std::size_t full = std::min(end, full_panels) - std::min(p, full_panels);
-        if (full > 0) RowTileOf<kTransposed>(count, c, full);
-        if (p + full < end) {
-          c.panel += full * c.panel_stride;
-          c.out += full * 16;
-          if (c.bias) c.bias += full * 16;
-          if (c.residual) c.residual += full * 16;
-          TailTile<kTransposed>(count, c, w.n() % 16);
-        }
+        RowsAndPanels<kTransposed>(args, k0, {r, std::min(r + kMaxRows, rows.end)},
+                                   {p, std::min(p + group, panels.end)});
       }
     }
   }

@@ -62,6 +62,9 @@ struct MatmulArgs {
   const float* residual = nullptr;  // row stride out_stride, or null; may equal out
   float* out = nullptr;             // [rows][n], row stride out_stride
   std::size_t out_stride = 0;
+  // Rows of out have room for whole panels: the padding is written (with zeros' products) too,
+  // which spares the last panel its detour.
+  bool padded_out = false;
   // The chain starts from out's old value instead of 0: how a chain is carried on over batches.
   bool accumulate = false;
 };

@@ -54,7 +54,7 @@ Network::Network(const model::Gpt2Config& config, const ParameterLayout& layout,
   normed_ = rows(width);
   stats_.resize(max_rows);
   temp_ = rows(width);
-  logits_ = base::AlignedArray<float>(std::min(max_rows, kHeadRows) * config.vocab);
+  logits_ = base::AlignedArray<float>(std::min(max_rows, kHeadRows) * LogitStride());
   dx_ = rows(width);
   dbranch_ = rows(width);
   dnormed_ = rows(width);
@@ -232,6 +232,14 @@ void Network::Forward(Member& member, const MicroBatch& batch, const DropoutSett
   member.Barrier();
 }
 
+kernels::MatmulArgs Network::LogitRows(const float* normed_rows) {
+  kernels::MatmulArgs args =
+      Product(normed_rows, config_.embedding, head_.forward, nullptr, logits_.data());
+  args.out_stride = LogitStride();
+  args.padded_out = true;
+  return args;
+}
+
 void Network::Logits(Member& member, const MicroBatch& batch, float* logits) {
   kernels::MatmulShare(Product(normed_.data(), config_.embedding, head_.forward, nullptr, logits),
                        batch.rows(), member);
@@ -241,16 +249,14 @@ void Network::Logits(Member& member, const MicroBatch& batch, float* logits) {
 void Network::Losses(Member& member, const MicroBatch& batch, double* losses) {
   for (std::size_t begin = 0; begin < batch.rows(); begin += kHeadRows) {
     const std::size_t rows = std::min(kHeadRows, batch.rows() - begin);
-    kernels::MatmulShare(Product(normed_.data() + begin * config_.embedding, config_.embedding,
-                                 head_.forward, nullptr, logits_.data()),
-                         rows, member);
+    kernels::MatmulShare(LogitRows(normed_.data() + begin * config_.embedding), rows, member);
     member.Barrier();
     const base::IndexRange share = member.Share(rows);
     for (std::size_t r = share.begin; r < share.end; ++r) {
       const std::size_t row = begin + r;
       const TokenId target = batch.text[batch.starts[row / batch.length] + row % batch.length + 1];
       losses[row] =
-          kernels::CrossEntropy(logits_.data() + r * config_.vocab, config_.vocab, target);
+          kernels::CrossEntropy(logits_.data() + r * LogitStride(), config_.vocab, target);
     }
     member.Barrier();
   }

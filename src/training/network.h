@@ -105,12 +105,16 @@ class Network {
   // Weight and bias gradients of y = x · Wᵀ + b: dW += dyᵀ · x, db += Σ dy. `packed_input` holds x
   // packed with PackRows.
   void LinearGrad(Member& member, const float* dy, std::size_t rows, std::size_t outputs,
-                  const kernels::PackedMatrix& packed_input, float* weight_grad, float* bias_grad);
+                  const kernels::PackedMatrix& packed_input, float* weight_grad, float* bias_grad,
+                  std::size_t dy_stride = 0 /* outputs */);
   void PackRows(Member& member, const float* x, std::size_t rows, std::size_t columns,
                 kernels::PackedMatrix& out);
   void NormGrad(Member& member, const float* x, const float* dy,
                 const std::vector<kernels::RowStats>& stats, const float* gain, std::size_t rows,
                 float* gain_grad, float* bias_grad);
+  // Logits of up to kHeadRows rows, whose stride is padded to whole panels.
+  std::size_t LogitStride() const { return (config_.vocab + 15) / 16 * 16; }
+  kernels::MatmulArgs LogitRows(const float* normed_rows);
   const float* LayerInput(std::size_t index) const { return residual_[index].data(); }
   kernels::KvView View(std::size_t sequence);
   void EnsureKv(const MicroBatch& batch);

@@ -41,11 +41,11 @@ void Network::PackRows(Member& member, const float* x, std::size_t rows, std::si
 
 void Network::LinearGrad(Member& member, const float* dy, std::size_t rows, std::size_t outputs,
                          const kernels::PackedMatrix& packed_input, float* weight_grad,
-                         float* bias_grad) {
+                         float* bias_grad, std::size_t dy_stride) {
   kernels::MatmulArgs args;
   args.a = dy;
   args.a_row_stride = 1;  // Row n of dW reads column n of dy.
-  args.a_k_stride = outputs;
+  args.a_k_stride = dy_stride == 0 ? outputs : dy_stride;
   args.w = &packed_input;
   args.out = weight_grad;
   args.out_stride = packed_input.n();
@@ -76,22 +76,23 @@ void Network::BackwardHead(Member& member, const MicroBatch& batch, float weight
                            ModelTensors<float>& grads) {
   const std::size_t width = config_.embedding;
   const std::size_t vocab = config_.vocab;
+  const std::size_t stride = LogitStride();
   for (std::size_t begin = 0; begin < batch.rows(); begin += kHeadRows) {
     const std::size_t rows = std::min(kHeadRows, batch.rows() - begin);
     const float* x = normed_.data() + begin * width;
-    kernels::MatmulShare(InputGrad(x, width, head_.forward, logits_.data()), rows, member);
+    kernels::MatmulShare(LogitRows(x), rows, member);
     PackRows(member, x, rows, width, packed_a_);
     const base::IndexRange share = member.Share(rows);
     for (std::size_t r = share.begin; r < share.end; ++r) {
       const std::size_t row = begin + r;
       const TokenId target = batch.text[batch.starts[row / batch.length] + row % batch.length + 1];
-      losses[row] = kernels::CrossEntropyGrad(logits_.data() + r * vocab, vocab, target, weight);
+      losses[row] = kernels::CrossEntropyGrad(logits_.data() + r * stride, vocab, target, weight);
     }
     member.Barrier();
     kernels::MatmulShare(
-        InputGrad(logits_.data(), vocab, head_.backward, dnormed_.data() + begin * width), rows,
+        InputGrad(logits_.data(), stride, head_.backward, dnormed_.data() + begin * width), rows,
         member);
-    LinearGrad(member, logits_.data(), rows, vocab, packed_a_, grads.head, nullptr);
+    LinearGrad(member, logits_.data(), rows, vocab, packed_a_, grads.head, nullptr, stride);
     member.Barrier();
   }
   const base::IndexRange all = member.Share(batch.rows() * width);

@@ -1,0 +1,80 @@
+#include "cli/train_progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace kvasir::cli {
+namespace {
+
+constexpr std::size_t kBarWidth = 24;  // characters
+constexpr auto kRedraw = std::chrono::milliseconds(200);
+
+}  // namespace
+
+std::string ClockText(double seconds) {
+  const auto s = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, 359999.0));
+  if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+  return fmt::format("{:02}:{:02}", s / 60, s % 60);
+}
+
+base::Result<std::unique_ptr<TrainProgress>> TrainProgress::Open(const std::string& log_path,
+                                                                 bool resumed,
+                                                                 const training::Trainer& trainer) {
+  std::FILE* log = std::fopen(log_path.c_str(), resumed ? "ae" : "we");
+  if (!log) {
+    return base::MakeError(base::ErrorCode::kIo, "cannot write the log '{}': {}", log_path,
+                           std::generic_category().message(errno));
+  }
+  if (!resumed)
+    fmt::print(log, "step\tloss\tgradient_norm\tlearning_rate\ttokens_per_s\theld_out\n");
+  return std::unique_ptr<TrainProgress>(new TrainProgress(log, trainer));
+}
+
+TrainProgress::TrainProgress(std::FILE* log, const training::Trainer& trainer)
+    : log_(log),
+      first_step_(trainer.steps_done()),
+      steps_(trainer.options().steps),
+      tokens_per_step_(static_cast<double>(trainer.options().batch * trainer.config().context)),
+      terminal_(isatty(STDERR_FILENO) != 0),
+      begin_(std::chrono::steady_clock::now()) {}
+
+TrainProgress::~TrainProgress() { std::fclose(log_); }
+
+void TrainProgress::Show(const training::Progress& p) {
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - begin_).count();
+  const double rate =
+      static_cast<double>(p.step.step - first_step_) * tokens_per_step_ / std::max(seconds, 1e-9);
+  if (p.evaluation) held_out_ = p.evaluation->nll;
+  fmt::print(log_, "{}\t{:.6f}\t{:.4f}\t{:.6g}\t{:.0f}\t{}\n", p.step.step, p.step.loss,
+             p.step.gradient_norm, p.step.learning_rate, rate,
+             p.evaluation ? fmt::format("{:.6f}", p.evaluation->nll) : "");
+  std::fflush(log_);
+  const std::string held_out =
+      held_out_ > 0 ? fmt::format("  held-out {:.4f}", held_out_) : std::string();
+  const double left =
+      static_cast<double>(steps_ - p.step.step) * tokens_per_step_ / std::max(rate, 1e-9);
+  const std::string numbers =
+      fmt::format("{}/{}  loss {:.4f}{}  {:.0f} tokens/s  left {}", p.step.step, steps_,
+                  p.step.loss, held_out, rate, ClockText(left));
+  if (!terminal_) {
+    if (p.evaluation) fmt::print(stderr, "{}{}\n", numbers, p.is_best ? "  best, saved" : "");
+    return;
+  }
+  if (p.step.step < steps_ && now - shown_ < kRedraw) return;
+  shown_ = now;
+  const std::size_t filled = kBarWidth * p.step.step / std::max<std::uint64_t>(1, steps_);
+  fmt::print(stderr, "\r[{}{}] {}\x1b[K", std::string(filled, '='),
+             std::string(kBarWidth - filled, ' '), numbers);
+  std::fflush(stderr);
+}
+
+void TrainProgress::Finish() {
+  if (terminal_) std::fputc('\n', stderr);
+}
+
+}  // namespace kvasir::cli

@@ -87,6 +87,8 @@ class BlockPool {
   void CheckInvariants() const;
 
  private:
+  friend struct CacheTestPeer;  // Breaks invariants, to see them caught.
+
   struct Block {
     std::byte* data;
     std::uint32_t references;  // 0: free.

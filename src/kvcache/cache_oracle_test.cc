@@ -43,8 +43,8 @@ std::uint64_t CacheOracle::live_blocks() const {
   for (const OracleSequence& oracle : oracle_) {
     labels.insert(labels.end(), oracle.labels.begin(), oracle.labels.end());
   }
-  std::ranges::sort(labels);
-  return static_cast<std::uint64_t>(std::ranges::unique(labels).begin() - labels.begin());
+  std::sort(labels.begin(), labels.end());
+  return static_cast<std::uint64_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
 }
 
 bool CacheOracle::IsShared(std::uint64_t label) const {

@@ -16,6 +16,8 @@ class StrongId {
  public:
   constexpr explicit StrongId(std::uint32_t index) : index_(index) {}
   constexpr std::uint32_t index() const { return index_; }
+  // The check takes the defaulted comparison's own 0 for a null pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend constexpr auto operator<=>(const StrongId&, const StrongId&) = default;
 
  private:

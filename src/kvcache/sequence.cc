@@ -64,8 +64,8 @@ Result<void> CachedSequence::AppendBlocks(std::uint64_t count) {
 }
 
 bool CachedSequence::NextSlotIsShared() const {
-  const std::uint32_t block_tokens = geometry().block_tokens();
-  return length_ % block_tokens != 0 && pool_->references(blocks_[length_ / block_tokens]) > 1;
+  const std::size_t next = length_ / geometry().block_tokens();
+  return next < blocks_.size() && pool_->references(blocks_[next]) > 1;
 }
 
 void CachedSequence::Advance(std::size_t count) {

@@ -83,6 +83,8 @@ class CachedSequence {
   void CheckInvariants() const;
 
  private:
+  friend struct CacheTestPeer;  // Breaks invariants, to see them caught.
+
   std::size_t slots() const { return blocks_.size() * geometry().block_tokens(); }
   // Whether the next position would land in a block that others hold too.
   bool NextSlotIsShared() const;

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -249,7 +249,12 @@ TEST(CachedSequenceTest, ExhaustionAtEveryPointChangesNothing) {
         EXPECT_EQ(refused.error().code, base::ErrorCode::kExhausted);
         EXPECT_EQ(Take(world, 0), before);
         world.Check();
-        if (by_budget) continue;
+        if (by_budget) {  // Known beforehand: not even a block was tried.
+          EXPECT_EQ(memory.lent_bytes(), held * kBlockBytes);
+          EXPECT_THAT(refused.error().message,
+                      testing::EndsWith(std::to_string(wanted) + " more are needed"));
+          continue;
+        }
         memory.AllowBlocks(wanted - granted);  // What was granted is free in the pool.
         ASSERT_TRUE(world.Append(0, 70));
         world.Check();
@@ -295,6 +300,30 @@ TEST(CachedSequenceTest, MovingTakesEverythingAndLeavesAnEmptySequence) {
   EXPECT_EQ(world.sequence(1).length(), 20u);
   world.sequence(1).CheckInvariants();
   ASSERT_TRUE(world.sequence(0).Reserve(1).has_value());
+}
+
+// The table of docs/kvcache/structure.md, on the lesson's model.
+TEST(CachedSequenceTest, BytesAddUpAsTheDocumentationSays) {
+  const CacheGeometry lesson =
+      CacheGeometry::Make({.layers = 4, .kv_heads = 4, .head_dim = 32}).value();
+  CacheOracle world(lesson, {.budget_bytes = std::uint64_t{1} << 20}, 2);
+  ASSERT_TRUE(world.Append(0, 40));
+  world.Fork(0, 1);
+  ASSERT_TRUE(world.Append(1, 1));
+  world.Check();
+  const CachedSequence& a = world.sequence(0);
+  const CachedSequence& b = world.sequence(1);
+  EXPECT_EQ(a.held_bytes(), 196'608u);
+  EXPECT_EQ(b.held_bytes(), 196'608u);
+  EXPECT_EQ(a.held_bytes(3), 49'152u);
+  EXPECT_EQ(a.shared_bytes(), 131'072u);
+  EXPECT_EQ(b.shared_bytes(), 131'072u);
+  EXPECT_EQ(a.waste_bytes(), 32'768u);
+  EXPECT_EQ(b.waste_bytes(), 28'672u);
+  const BlockPoolStats stats = world.pool().stats();
+  EXPECT_EQ(stats.live_bytes(), 262'144u);
+  EXPECT_EQ(stats.saved_bytes(), 131'072u);
+  EXPECT_EQ(stats.storage_bytes(), 262'144u);
 }
 
 TEST(CachedSequenceTest, ReservingNothingDoesNothing) {

@@ -95,7 +95,7 @@ TEST_F(SmallWorldTest, EveryStringOfSixOperations) {
                   << " to " << operation.target;
   }
   RecordProperty("strings", static_cast<int>(strings_));
-  EXPECT_GT(strings_, 100'000u);
+  EXPECT_GT(strings_, 500'000u);
 }
 
 }  // namespace

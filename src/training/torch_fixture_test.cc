@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "kernels/grads.h"
+#include "training/options.h"
+#include "training/parameters.h"
 #include "training/trainer.h"
+#include "training/windows.h"
 
 namespace kvasir::training {
 namespace {
@@ -156,7 +159,7 @@ class TorchFixtureTest : public testing::TestWithParam<Case> {
   Fixture fixture_;
   std::vector<TokenId> text_;
   TrainOptions options_;
-  base::ThreadTeam team_{2};
+  base::ThreadTeam team_{1};
   std::unique_ptr<Trainer> trainer_;
 };
 INSTANTIATE_TEST_SUITE_P(Models, TorchFixtureTest,

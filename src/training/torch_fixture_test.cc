@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,6 +98,9 @@ struct Roundings {
 struct Case {
   bool tied;
   std::uint64_t shards;
+
+  std::string Name() const { return (tied ? "tied" : "untied") + std::to_string(shards); }
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.Name(); }
 };
 
 class TorchFixtureTest : public testing::TestWithParam<Case> {
@@ -165,10 +169,7 @@ class TorchFixtureTest : public testing::TestWithParam<Case> {
 INSTANTIATE_TEST_SUITE_P(Models, TorchFixtureTest,
                          testing::Values(Case{false, 1}, Case{false, 3}, Case{true, 1},
                                          Case{true, 3}),
-                         [](const auto& param_info) {
-                           return std::string(param_info.param.tied ? "tied" : "untied") +
-                                  std::to_string(param_info.param.shards);
-                         });
+                         [](const auto& param_info) { return param_info.param.Name(); });
 
 TEST_P(TorchFixtureTest, LogitsAreTorchs) {
   const double largest = LargestLogitDifference(*trainer_);

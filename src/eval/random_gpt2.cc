@@ -14,6 +14,12 @@ base::Result<std::unique_ptr<model::Gpt2Model>> MakeRandomGpt2(const model::Gpt2
     error.code = base::ErrorCode::kUsage;  // The config came from flags, not from a file.
     return error;
   }
+  constexpr std::uint64_t kMaxParameters = std::uint64_t{1} << 32;
+  if (const std::uint64_t count = model::ParameterCount(config); count > kMaxParameters) {
+    return base::MakeError(base::ErrorCode::kUsage,
+                           "a model of {} random parameters is not made; at most {} are allowed",
+                           count, kMaxParameters);
+  }
   RandomStream random(seed);
   std::vector<float> values;
   return model::Gpt2Model::Make(

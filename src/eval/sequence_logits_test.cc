@@ -89,6 +89,9 @@ TEST(RandomGpt2Test, IsFixedByItsSeedAndRefusesBadShapes) {
   const auto bad = MakeRandomGpt2({.heads = 3, .embedding = 128, .vocab = 9}, 1);
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().code, base::ErrorCode::kUsage);
+  const auto huge = MakeRandomGpt2({.heads = 1024, .embedding = 65536, .vocab = 1 << 24}, 1);
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().code, base::ErrorCode::kUsage);
 }
 
 }  // namespace

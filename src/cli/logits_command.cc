@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
+#include "engine/prompt.h"
 #include "eval/sequence_logits.h"
 #include "formats/npy.h"
 
@@ -23,12 +24,8 @@ struct LogitsFlags {
 };
 
 base::Result<int> RunLogits(const LogitsFlags& flags) {
-  if (flags.prompt.empty()) {
-    return base::MakeError(base::ErrorCode::kUsage,
-                           "the prompt is empty; logits need a text of at least 1 token");
-  }
   KV_TRY(const OpenModel open, Open(flags.model));
-  KV_TRY(const auto tokens, open.loaded.tokenizer->Encode(flags.prompt));
+  KV_TRY(const auto tokens, engine::PromptTokens(*open.loaded.tokenizer, flags.prompt));
   KV_TRY(const auto logits, eval::SequenceLogits(*open.loaded.model, tokens,
                                                  {.block_tokens = flags.model.block_tokens,
                                                   .prefill_chunk = flags.model.prefill_chunk,

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
+#include "eval/trainer_forward.h"
 #include "eval/verify.h"
 #include "kernels/targets.h"
 
@@ -77,6 +78,7 @@ base::Result<int> RunVerify(const VerifyFlags& flags) {
   eval::VerifyOptions options;
   options.trials = flags.trials;
   options.seed = SeedOr(flags.seed);
+  KV_TRY(options.trainer, eval::MakeTrainerForward(*open.loaded.model, *open.team));
   if (isatty(STDERR_FILENO) == 1) {
     options.after_trial = [&](std::uint64_t done) {
       fmt::print(stderr, "\rtrial {} of {}{}", done, flags.trials,

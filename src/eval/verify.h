@@ -46,7 +46,7 @@ using SequenceForward = std::function<base::Result<void>(std::span<const base::T
                                                          std::span<float> logits)>;
 
 struct VerifyOptions {
-  std::uint64_t trials = 64;  // >= 1
+  std::uint64_t trials = 40;  // >= 1
   std::uint64_t seed = 0;
   SequenceForward trainer = nullptr;  // Null: the trainer axis is left out.
   std::function<void(std::uint64_t)> after_trial =

@@ -11,6 +11,7 @@
 
 #include "eval/eval_test_models.h"
 #include "eval/sequence_logits.h"
+#include "eval/trainer_forward.h"
 #include "eval/verify_runner.h"
 #include "eval/verify_world.h"
 #include "kernels/targets.h"
@@ -156,25 +157,51 @@ TEST(VerifyCanaryTest, WrongOnAnotherInstructionSet) {
   EXPECT_EQ(kernels::CurrentTargetName(), best);
 }
 
+TEST(VerifyTest, TheTrainersPassHasTheSamplersBits) {
+  base::ThreadTeam team(2);
+  for (const bool tied : {false, true}) {
+    const auto model = MakeRandomGpt2({.layers = 2,
+                                       .heads = 3,
+                                       .embedding = 36,
+                                       .feed_forward = 80,
+                                       .context = 70,
+                                       .vocab = kVocab,
+                                       .tied_head = tied},
+                                      /*seed=*/3);
+    ASSERT_TRUE(model);
+    const auto trainer = MakeTrainerForward(*model.value(), team);
+    ASSERT_TRUE(trainer) << trainer.error().message;
+    const VerifyReport report =
+        MustVerify(*model.value(), {.trials = 8, .trainer = trainer.value()});
+    EXPECT_TRUE(report.trainer_checked);
+    EXPECT_GT(report.of(VerifyAxis::kTrainer).comparisons, 20u);
+    EXPECT_EQ(report.mismatches(), 0u) << report.first_mismatch;
+  }
+}
+
 TEST(VerifyCanaryTest, WrongInTheTrainersPass) {
   const auto model = TinyGpt2(kVocab, 50);
   base::ThreadTeam team(1);
-  bool wrong = false;
-  const SequenceForward trainer = [&](std::span<const base::TokenId> tokens,
-                                      std::span<float> logits) -> base::Result<void> {
-    KV_TRY(const auto rows, SequenceLogits(*model, tokens, {}, team));
-    std::copy(rows.begin(), rows.end(), logits.begin());
-    if (wrong) FlipOneBit(logits.back());
+  const auto right = MakeTrainerForward(*model, team);
+  ASSERT_TRUE(right) << right.error().message;
+  const SequenceForward wrong = [&](std::span<const base::TokenId> tokens,
+                                    std::span<float> logits) -> base::Result<void> {
+    KV_TRY(right.value()(tokens, logits));
+    FlipOneBit(logits.back());
     return base::Success();
   };
-  const VerifyReport right = MustVerify(*model, {.trials = 3, .trainer = trainer});
-  EXPECT_TRUE(right.trainer_checked);
-  EXPECT_GT(right.of(VerifyAxis::kTrainer).comparisons, 0u);
-  EXPECT_EQ(right.mismatches(), 0u);
-  wrong = true;
-  const VerifyReport report = MustVerify(*model, {.trials = 3, .trainer = trainer});
+  const VerifyReport report = MustVerify(*model, {.trials = 3, .trainer = wrong});
   EXPECT_EQ(report.of(VerifyAxis::kTrainer).mismatches, 3u);
   EXPECT_EQ(report.mismatches(), 3u);
+}
+
+TEST(VerifyTest, TheTrainerKnowsNoOtherModels) {
+  const auto inner = TinyGpt2(kVocab, 50);
+  const MeddledModel other(*inner, [](const Step&) {});
+  base::ThreadTeam team(1);
+  const auto trainer = MakeTrainerForward(other, team);
+  ASSERT_TRUE(trainer);
+  EXPECT_EQ(trainer.value(), nullptr);
 }
 
 TEST(VerifyTest, SaysWhereTheFirstMismatchIs) {

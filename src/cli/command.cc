@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -21,6 +20,7 @@
 #include "base/utf8.h"
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
+#include "cli/stdout_stream.h"
 #include "kernels/targets.h"
 
 namespace kvasir::cli {
@@ -55,20 +55,20 @@ void OccupyStandardStreams() {
   }
 }
 
-base::Result<void> FlushStdout() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    return MakeError(ErrorCode::kIo, "cannot write to the standard output: {}",
-                     std::generic_category().message(errno));
-  }
-  return base::Success();
-}
-
 void AddCommands(CommandSet& commands) {
+  AddNextCommand(commands);
+  AddGenerateCommand(commands);
+  AddAcrosticCommand(commands);
+  AddVerseCommand(commands);
+  AddTokenizeCommands(commands);
   AddLogitsCommand(commands);
   AddDiffCommand(commands);
   AddEvalCommand(commands);
   AddInspectCommand(commands);
   AddCorpusCommand(commands);
+  AddTrainCommand(commands);
+  AddVerifyCommand(commands);
+  AddBenchCommand(commands);
 }
 
 // Parses and runs. CLI11 reports by exceptions: they end here.

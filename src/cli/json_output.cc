@@ -10,6 +10,10 @@ void PrintJson(const nlohmann::ordered_json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+std::string DumpLine(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string TokenText(const tokenizer::Vocabulary& vocabulary, base::TokenId id) {
   const std::string_view bytes = vocabulary.Bytes(id);
   if (bytes.empty() || base::FirstInvalidUtf8(bytes)) return vocabulary.piece(id);

@@ -12,6 +12,8 @@ namespace kvasir::cli {
 
 // One document and a newline. Text that is not UTF-8 is written with U+FFFD.
 void PrintJson(const nlohmann::ordered_json& json);
+// The same on one line, without the newline.
+std::string DumpLine(const nlohmann::ordered_json& json);
 
 // What a reader sees of a token: its text, or its piece ("<0xE6>", "</s>") where it has no whole
 // character of its own. Always UTF-8.

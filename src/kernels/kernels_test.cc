@@ -49,7 +49,7 @@ TEST_P(OnTarget, MatmulHasTheReferenceBits) {
   EXPECT_EQ(CurrentTargetName(), GetParam().name);
   for (std::size_t rows : {1u, 2u, 3u, 5u, 7u, 12u, 13u, 31u}) {
     for (std::size_t n : {1u, 15u, 16u, 17u, 48u, 100u, 211u}) {
-      for (std::size_t k : {1u, 3u, 64u, 513u}) {
+      for (std::size_t k : {1u, 3u, 64u, 513u, 700u}) {
         const auto a = Random(rows * k, 1), w = Random(n * k, 2), bias = Random(n, 3);
         const auto residual = Random(rows * n, 4);
         const PackedMatrix packed = PackWeights(w.data(), n, k);
@@ -66,6 +66,12 @@ TEST_P(OnTarget, MatmulHasTheReferenceBits) {
         args.out = got.data();
         Matmul(args, {0, rows}, {0, packed.panel_count()});
         ASSERT_TRUE(SameBits(expected, got)) << rows << "x" << n << "x" << k;
+        // The residual may lie in out itself.
+        std::copy(residual.begin(), residual.end(), got.begin());
+        args.residual = got.data();
+        Matmul(args, {0, rows}, {0, packed.panel_count()});
+        ASSERT_TRUE(SameBits(expected, got)) << rows << "x" << n << "x" << k;
+        args.residual = residual.data();
         // In pieces, carried on, and with the input transposed: the same.
         if (rows < 3 || n < 32) continue;
         std::vector<float> transposed(rows * k);

@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 
 // Splitting k keeps the panels of one tile in the first-level cache. The partial sums go through
 // `out` as f32, which is exact, so the chain is unbroken.
-constexpr std::size_t kSplit = 512;
+constexpr std::size_t kSplit = 256;
 
 struct Chunk {
   const float* a;            // first row of the tile, first k of the chunk
@@ -165,16 +165,17 @@ HWY_NOINLINE void TailTile(std::size_t rows, Chunk c, std::size_t columns) {
 
 // One tile of up to kMaxRows rows and the panels [begin, end).
 template <bool kTransposed>
-HWY_INLINE void RowsAndPanels(const MatmulArgs& args, std::size_t k0, base::IndexRange rows,
+HWY_INLINE void RowsAndPanels(const MatmulArgs& args, base::IndexRange ks, base::IndexRange rows,
                               base::IndexRange panels) {
   const PackedMatrix& w = *args.w;
-  const bool last = k0 + kSplit >= w.k();
+  const std::size_t k0 = ks.begin;
+  const bool last = ks.end == w.k();
   Chunk c;
   c.a = args.a + rows.begin * args.a_row_stride + k0 * args.a_k_stride;
   c.a_stride = kTransposed ? args.a_k_stride : args.a_row_stride;
   c.panel = w.panel(panels.begin) + k0 * 16;
   c.panel_stride = w.k() * 16;
-  c.k = std::min(kSplit, w.k() - k0);
+  c.k = ks.size();
   const std::size_t corner = rows.begin * args.out_stride + panels.begin * 16;
   c.out = args.out + corner;
   c.out_stride = c.residual_stride = args.out_stride;
@@ -193,19 +194,34 @@ HWY_INLINE void RowsAndPanels(const MatmulArgs& args, std::size_t k0, base::Inde
   TailTile<kTransposed>(rows.size(), c, w.n() % 16);
 }
 
+// Floats of a row-major input that pass over each group of panels together: they stay in the
+// first-level cache, beside the group's panels.
+constexpr std::size_t kRowBlockFloats = 6144;
+
 template <bool kTransposed>
 void MatmulTile(const MatmulArgs& args, base::IndexRange rows, base::IndexRange panels) {
-  // A row-major input is read along its rows: few panels at a time stay in the first-level cache
-  // while all rows pass over them. A transposed one is read down its columns, a cache line a step:
-  // there a tile's lines stay while all panels pass.
+  // A row-major input is cut into blocks of rows, and few panels at a time pass over a block. A
+  // transposed one is read down its columns, a cache line a step: there one tile's lines stay while
+  // all panels pass.
+  // Partial sums would overwrite a residual that lies in out: then k is not split.
+  const std::size_t k = args.w->k();
+  const std::size_t steps =
+      std::max<std::size_t>(1, args.residual == args.out ? k : std::min(kSplit, k));
+  const std::size_t block =
+      kTransposed ? kMaxRows
+                  : std::max<std::size_t>(1, kRowBlockFloats / steps / kMaxRows) * kMaxRows;
   const std::size_t group = kTransposed || rows.size() <= kMaxRows
                                 ? panels.size()
                                 : PanelsFor(std::min(kMaxRows, rows.size()));
-  for (std::size_t k0 = 0; k0 == 0 || k0 < args.w->k(); k0 += kSplit) {
-    for (std::size_t p = panels.begin; p < panels.end; p += group) {
-      for (std::size_t r = rows.begin; r < rows.end; r += kMaxRows) {
-        RowsAndPanels<kTransposed>(args, k0, {r, std::min(r + kMaxRows, rows.end)},
-                                   {p, std::min(p + group, panels.end)});
+  for (std::size_t k0 = 0; k0 == 0 || k0 < k; k0 += steps) {
+    for (std::size_t begin = rows.begin; begin < rows.end; begin += block) {
+      const std::size_t end = std::min(begin + block, rows.end);
+      for (std::size_t p = panels.begin; p < panels.end; p += group) {
+        for (std::size_t r = begin; r < end; r += kMaxRows) {
+          RowsAndPanels<kTransposed>(args, {k0, std::min(k0 + steps, k)},
+                                     {r, std::min(r + kMaxRows, end)},
+                                     {p, std::min(p + group, panels.end)});
+        }
       }
     }
   }

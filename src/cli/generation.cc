@@ -1,0 +1,150 @@
+#include "cli/generation.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "cli/json_output.h"
+#include "engine/prompt.h"
+
+namespace kvasir::cli {
+namespace {
+
+using base::ErrorCode;
+using nlohmann::ordered_json;
+
+void PrintTraceHeader(std::uint32_t layers) {
+  fmt::print(stderr,
+             "# one layer of {}: positions computed, rows of K (and as many of V) read and "
+             "written; without = the same step without a cache\n"
+             "# {:>5} {:>4} {:>10} {:>8} {:>10} {:>10} {:>8} {:>12} {:>12}\n",
+             layers, "step", "seqs", "positions", "without", "rows read", "without", "written",
+             "bytes/layer", "bytes held");
+}
+
+void PrintTrace(const engine::StepTrace& trace) {
+  fmt::print(stderr, "  {:>5} {:>4} {:>10} {:>8} {:>10} {:>10} {:>8} {:>12} {:>12}\n", trace.step,
+             trace.sequences, trace.work.positions, trace.work_without_cache.positions,
+             trace.work.rows_read, trace.work_without_cache.rows_read, trace.work.rows_written,
+             trace.held_bytes_per_layer.front(), trace.held_bytes);
+}
+
+ordered_json ChoiceToJson(const OpenModel& open, const engine::GenerateRequest& request,
+                          const engine::ChoiceResult& choice) {
+  auto ids = ordered_json::array();
+  auto logprobs = ordered_json::array();
+  for (const engine::GeneratedToken& token : choice.tokens) {
+    ids.push_back(token.id);
+    logprobs.push_back(token.logprob);
+  }
+  ordered_json json = {{"index", choice.index},
+                       {"text", choice.text},
+                       {"token_ids", std::move(ids)},
+                       {"logprobs", std::move(logprobs)},
+                       {"finish_reason", engine::FinishReasonName(choice.finish)}};
+  if (request.top_logprobs > 0) {
+    auto tokens = ordered_json::array();
+    for (const engine::GeneratedToken& token : choice.tokens) tokens.push_back(ToJson(open, token));
+    json["tokens"] = std::move(tokens);
+  }
+  return json;
+}
+
+}  // namespace
+
+engine::GeneratorOptions GeneratorOptionsOf(const ModelFlags& flags) {
+  engine::GeneratorOptions options;
+  options.use_cache = !flags.no_kv_cache;
+  options.block_tokens = flags.block_tokens;
+  options.prefill_chunk = flags.prefill_chunk;
+  return options;
+}
+
+base::Result<std::vector<base::TokenId>> TokensOfArgument(const OpenModel& open,
+                                                          const std::string& text,
+                                                          std::string_view what) {
+  auto tokens = engine::PromptTokens(*open.loaded.tokenizer, text);
+  if (tokens) return tokens;
+  base::Error error = tokens.error();
+  error.code = ErrorCode::kUsage;
+  error.message = fmt::format("{}: {}", what, error.message);
+  return error;
+}
+
+std::uint64_t SeedOfRun(const SamplingFlags& flags) {
+  const std::uint64_t seed = SeedOr(flags.seed);
+  if (!flags.seed) fmt::print(stderr, "seed {}\n", seed);
+  return seed;
+}
+
+base::Result<engine::GenerateReport> RunGeneration(const OpenModel& open, const ModelFlags& flags,
+                                                   const Generation& generation, bool trace,
+                                                   engine::Observer observer) {
+  KV_TRY(const auto generator,
+         engine::Generator::Make(*open.loaded.model, open.loaded.tokenizer->vocabulary(),
+                                 *open.team, GeneratorOptionsOf(flags)));
+  if (trace) {
+    PrintTraceHeader(static_cast<std::uint32_t>(open.loaded.model->shape().layers));
+    observer.on_step = PrintTrace;
+  }
+  return generator->Run(generation.requests, observer);
+}
+
+ordered_json ToJson(const OpenModel& open, const engine::GeneratedToken& token) {
+  const tokenizer::Vocabulary& vocabulary = open.loaded.tokenizer->vocabulary();
+  auto top = ordered_json::array();
+  for (const sampling::TokenLogProb& other : token.top) {
+    top.push_back({{"token", TokenText(vocabulary, other.id)},
+                   {"id", other.id},
+                   {"prob", other.prob},
+                   {"logprob", other.logprob}});
+  }
+  return {{"token", TokenText(vocabulary, token.id)},
+          {"id", token.id},
+          {"logprob", token.logprob},
+          {"top", std::move(top)}};
+}
+
+ordered_json ToJson(const OpenModel& open, const ModelFlags& flags, const Generation& generation,
+                    const engine::GenerateReport& report) {
+  auto choices = ordered_json::array();
+  for (std::size_t i = 0; i < report.results.size(); ++i) {
+    for (const engine::ChoiceResult& choice : report.results[i].choices) {
+      ordered_json json = ChoiceToJson(open, generation.requests[i], choice);
+      if (report.results.size() > 1) {
+        json["prompt_index"] = i;
+        json["seed"] = generation.requests[i].seed;
+      }
+      choices.push_back(std::move(json));
+    }
+  }
+  ordered_json settings = generation.settings;
+  settings["kv_cache"] = !flags.no_kv_cache;
+  settings["block_tokens"] = flags.block_tokens;
+  settings["prefill_chunk"] = flags.prefill_chunk;
+  settings["threads"] = open.team->size();
+  return {{"model", open.path},
+          {"seed", generation.seed},
+          {"settings", std::move(settings)},
+          {"choices", std::move(choices)},
+          {"usage",
+           {{"prompt_tokens", report.usage.prompt_tokens},
+            {"completion_tokens", report.usage.completion_tokens},
+            {"cached_tokens", report.usage.cached_tokens}}},
+          {"timing",
+           {{"prefill_ms", report.timing.prefill_ms},
+            {"decode_ms", report.timing.decode_ms},
+            {"tokens_per_s", report.TokensPerSecond()}}},
+          {"cache",
+           {{"bytes_per_token", report.bytes_per_token},
+            {"bytes", report.peak_bytes},
+            {"policy", flags.no_kv_cache ? "off" : "full,dtype=f32"}}},
+          {"work",
+           {{"steps", report.steps},
+            {"positions", report.work.positions},
+            {"rows_read", report.work.rows_read},
+            {"rows_written", report.work.rows_written}}}};
+}
+
+}  // namespace kvasir::cli

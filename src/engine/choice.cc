@@ -1,0 +1,152 @@
+#include "engine/choice.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "sampling/log_probs.h"
+
+namespace kvasir::engine {
+namespace {
+
+// Written so that neither sum can wrap.
+std::size_t Limit(const GenerateRequest& request, const model::ModelShape& shape) {
+  const std::uint64_t room = shape.context - request.prompt.size();
+  return request.prompt.size() + std::min(room, request.max_tokens);
+}
+
+base::Error AtPosition(std::size_t position, base::Error error) {
+  if (error.code == base::ErrorCode::kNumeric) {
+    error.message = fmt::format("the logits after position {} are no distribution: {}", position,
+                                error.message);
+  }
+  return error;
+}
+
+}  // namespace
+
+Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model::ModelShape& shape,
+               const tokenizer::Vocabulary& vocabulary, const base::TokenMask& drawable)
+    : request_(request),
+      drawable_(drawable),
+      limit_(Limit(request, shape)),
+      text_(request.prompt),
+      settled_(request.prompt.size()),
+      sampler_(request.sampling, request.seed, index),
+      decoder_(vocabulary),
+      stop_(sampling::StopMatcher::Create(request.stops).value()) {
+  result_.index = index;
+  text_.reserve(limit_);
+  if (request.constraint) {
+    matcher_ = request.constraint->Clone();
+    mask_ = base::TokenMask(vocabulary.size());
+  }
+  if (matcher_ && matcher_->IsComplete()) {
+    Finish(FinishReason::kConstraint);
+  } else if (text_.size() == limit_) {
+    Finish(FinishReason::kLength);
+  } else {
+    AppendForced();
+  }
+}
+
+bool Choice::DrawsNext() const {
+  return text_.size() < limit_ && !(matcher_ && matcher_->IsComplete());
+}
+
+void Choice::AppendForced() {
+  if (!matcher_) return;
+  for (const TokenId token : matcher_->ForcedTokens()) {
+    if (text_.size() == limit_) return;
+    KV_CHECK(matcher_->Accept(token));
+    text_.push_back(token);
+  }
+}
+
+bool Choice::EndsWith(TokenId token) const {
+  // Inside an unfinished constraint an end token is a token like any other (Case C113).
+  if (matcher_ && !matcher_->MayEnd()) return false;
+  const auto& ends = request_.end_tokens;
+  return std::find(ends.begin(), ends.end(), token) != ends.end();
+}
+
+base::Result<TokenId> Choice::Draw(std::span<const float> row, double* logprob) {
+  const base::TokenMask* mask = &drawable_;
+  if (matcher_) {
+    matcher_->Mask(mask_);
+    if (matcher_->MayEnd()) {
+      for (const TokenId token : request_.end_tokens) mask_.Allow(token);
+    }
+    mask = &mask_;
+  }
+  const auto position = static_cast<std::uint32_t>(text_.size());
+  KV_TRY(const auto drawn, sampler_.Draw(row, text_, position, mask));
+  *logprob = drawn.logprob;
+  return drawn.token;
+}
+
+base::Result<void> Choice::Take(std::span<const float> row, const OnToken& on_token) {
+  KV_CHECK(!finished_);
+  GeneratedToken token;
+  const bool drawn = settled_ == text_.size();
+  if (drawn) {
+    auto id = Draw(row, &token.logprob);
+    if (!id) return AtPosition(settled_ - 1, id.error());
+    token.id = id.value();
+    text_.push_back(token.id);
+  } else {
+    token.id = text_[settled_];
+    const auto logprob = sampling::LogProb(row, token.id);
+    if (!logprob) return AtPosition(settled_ - 1, logprob.error());
+    token.logprob = logprob.value();
+  }
+  if (request_.top_logprobs > 0) {
+    KV_TRY(token.top, sampling::TopLogProbs(row, request_.top_logprobs));
+  }
+  ++settled_;
+  const std::string piece = Settle(token.id, drawn);
+  result_.text += piece;
+  result_.tokens.push_back(std::move(token));
+  if (on_token) {
+    KV_TRY(on_token(result_.tokens.back(), piece));
+  }
+  return base::Success();
+}
+
+std::string Choice::Settle(TokenId token, bool drawn) {
+  std::string piece;
+  if (drawn && EndsWith(token)) {
+    Finish(FinishReason::kStop);
+  } else {
+    piece = stop_.Feed(decoder_.Append(token));
+    if (stop_.stopped()) {
+      Finish(FinishReason::kStop);
+      return piece;
+    }
+    if (drawn && matcher_) {
+      KV_CHECK(matcher_->Accept(token));
+      AppendForced();
+    }
+    if (settled_ == text_.size() && !DrawsNext()) {
+      const bool complete = matcher_ && matcher_->IsComplete();
+      Finish(complete ? FinishReason::kConstraint : FinishReason::kLength);
+    }
+  }
+  if (finished_) {
+    piece += stop_.Feed(decoder_.Flush());
+    piece += stop_.Finish();
+  }
+  return piece;
+}
+
+void Choice::Finish(FinishReason reason) {
+  finished_ = true;
+  result_.finish = reason;
+}
+
+ChoiceResult Choice::TakeResult() {
+  KV_CHECK(finished_);
+  return std::move(result_);
+}
+
+}  // namespace kvasir::engine

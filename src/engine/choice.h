@@ -1,0 +1,98 @@
+// Choice: one continuation while it is being generated.
+#ifndef KVASIR_ENGINE_CHOICE_H_
+#define KVASIR_ENGINE_CHOICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_mask.h"
+#include "constraints/constraint.h"
+#include "engine/request.h"
+#include "sampling/sampler.h"
+#include "sampling/stop_strings.h"
+#include "tokenizer/stream_decoder.h"
+#include "tokenizer/vocabulary.h"
+
+namespace kvasir::engine {
+
+// Knows nothing of caches and batches: it says which positions must be computed, takes their logits
+// in order, and decides tokens. Single-threaded; neither copied nor moved.
+//
+// Its text is the prompt, then the tokens decided. Tokens that the constraint forces are decided
+// ahead of their logits, so that they can be computed together; a token is settled once its
+// log-probability is known too.
+//
+// Invariants:
+//   1. prompt size <= settled size <= text size <= limit; limit = prompt + max_tokens, at most the
+//      context.
+//   2. An unfinished choice wants at least one row: that of position settled size − 1.
+class Choice {
+ public:
+  // Tells of a settled token and of the text that became certain with it.
+  using OnToken =
+      std::function<base::Result<void>(const GeneratedToken& token, std::string_view text)>;
+
+  // Requires a checked request; vocabulary, request and drawable ([vocab]: what may be drawn where
+  // there is no constraint) must outlive the choice.
+  Choice(const GenerateRequest& request, std::uint32_t index, const model::ModelShape& shape,
+         const tokenizer::Vocabulary& vocabulary, const base::TokenMask& drawable);
+  Choice(const Choice&) = delete;
+  Choice& operator=(const Choice&) = delete;
+
+  bool finished() const { return finished_; }
+  std::span<const TokenId> text() const { return text_; }
+  std::size_t settled() const { return settled_; }
+  bool has_tokens() const { return !result_.tokens.empty(); }
+  std::uint32_t index() const { return result_.index; }
+  // The reason, once finished.
+  std::optional<FinishReason> finish() const {
+    return finished_ ? std::optional(result_.finish) : std::nullopt;
+  }
+
+  // Positions [0, target()) must be computed, and the logits of [first_row(), target()) taken.
+  // Only for an unfinished choice.
+  std::size_t target() const { return DrawsNext() ? text_.size() : text_.size() - 1; }
+  std::size_t first_row() const { return settled_ - 1; }
+
+  // Takes the logits [vocab] after position first_row(): settles the token that follows. kNumeric
+  // naming the position if a logit is not finite; kUsage if nothing may be drawn; on_token's Error.
+  base::Result<void> Take(std::span<const float> row, const OnToken& on_token);
+
+  // Requires finished().
+  ChoiceResult TakeResult();
+
+ private:
+  // Whether the model's choice follows the last token decided.
+  bool DrawsNext() const;
+  void AppendForced();
+  base::Result<TokenId> Draw(std::span<const float> row, double* logprob);
+  bool EndsWith(TokenId token) const;
+  // The text that is certain after this token. Sets finished_ and the reason.
+  std::string Settle(TokenId token, bool drawn);
+  void Finish(FinishReason reason);
+
+  const GenerateRequest& request_;
+  const base::TokenMask& drawable_;
+  const std::size_t limit_;  // of the text's tokens
+  std::vector<TokenId> text_;
+  std::size_t settled_;
+  bool finished_ = false;
+  sampling::Sampler sampler_;
+  std::unique_ptr<constraints::Matcher> matcher_;  // Null without a constraint.
+  base::TokenMask mask_;                           // [vocab] with a constraint, else empty
+  tokenizer::StreamDecoder decoder_;
+  sampling::StopMatcher stop_;
+  ChoiceResult result_;
+};
+
+}  // namespace kvasir::engine
+
+#endif  // KVASIR_ENGINE_CHOICE_H_

@@ -1,0 +1,118 @@
+// Generator: continues many prompts together, one batch a step.
+#ifndef KVASIR_ENGINE_GENERATOR_H_
+#define KVASIR_ENGINE_GENERATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_team.h"
+#include "base/token_mask.h"
+#include "engine/request.h"
+#include "engine/trace.h"
+#include "kvcache/block_pool.h"
+#include "model/model.h"
+#include "tokenizer/vocabulary.h"
+
+namespace kvasir::engine {
+
+// How the work is arranged: never a matter of the result's bits.
+struct GeneratorOptions {
+  bool use_cache = true;  // Off: every step computes all positions again, from an empty sequence.
+  std::uint64_t block_tokens = kvcache::kDefaultBlockTokens;
+  std::uint64_t prefill_chunk = 0;  // Most tokens of a sequence in a step; 0: as many as fit.
+  std::uint64_t max_batch = 32;     // Most sequences in a step.
+  std::uint64_t step_tokens = 512;  // Most tokens in a step, which bounds its buffers.
+  // For tests and `verify` (block_pool.h).
+  std::optional<std::uint64_t> placement_seed = std::nullopt;
+};
+
+struct TokenEvent {
+  std::size_t request = 0;   // index
+  std::uint32_t choice = 0;  // choice_index
+  const GeneratedToken& token;
+  std::string_view text;               // What became certain with this token; may be empty.
+  std::optional<FinishReason> finish;  // Of the choice's last token.
+};
+
+struct LogitsEvent {
+  std::size_t request = 0;
+  std::uint32_t choice = 0;
+  std::size_t position = 0;    // The row predicts the token at position + 1.
+  std::span<const float> row;  // [vocab], raw
+};
+
+// Each may be null. Called from Run's thread, in the order of the events of a choice; those of
+// different choices interleave in an order that is no promise.
+struct Observer {
+  std::function<base::Result<void>(const TokenEvent&)> on_token;  // Its Error ends the run.
+  std::function<void(const LogitsEvent&)> on_logits;
+  std::function<void(const StepTrace&)> on_step;
+};
+
+struct Timing {
+  double prefill_ms = 0;  // Steps' time, by their share of positions before the first token.
+  double decode_ms = 0;   // The rest.
+};
+
+struct GenerateReport {
+  std::vector<RequestResult> results;  // [requests]
+  Usage usage;
+  Timing timing;
+  WorkCounts work;
+  std::uint64_t steps = 0;
+  std::uint64_t bytes_per_token = 0;  // K and V of one position, in all layers
+  std::uint64_t peak_bytes = 0;       // Most bytes of K and V held from one step to the next.
+
+  // Completion tokens ÷ decode time; 0 if nothing was decoded.
+  double TokensPerSecond() const {
+    return timing.decode_ms > 0
+               ? static_cast<double>(usage.completion_tokens) * 1000.0 / timing.decode_ms
+               : 0.0;
+  }
+};
+
+// Borrows model, vocabulary and team, which must outlive it and fit together. Single-threaded. Runs
+// share nothing but buffers: each is a function of its requests.
+class Generator {
+ public:
+  // kUsage for options that are not allowed.
+  static base::Result<std::unique_ptr<Generator>> Make(const model::Model& model,
+                                                       const tokenizer::Vocabulary& vocabulary,
+                                                       base::ThreadTeam& team,
+                                                       const GeneratorOptions& options);
+
+  // Continues every prompt. All requests are checked before anything is computed; a prompt is
+  // computed once for all its choices (with the cache), which then share its blocks. A text ends
+  // with kLength when prompt and continuation fill the context; a prompt that fills it alone gets
+  // no token (Case C57). Errors: kUsage, naming the request if there are several; kNumeric naming
+  // the position of a logit that is not finite; kExhausted when memory runs out; on_token's.
+  base::Result<GenerateReport> Run(std::span<const GenerateRequest> requests,
+                                   const Observer& observer = {});
+
+ private:
+  friend class Session;  // session.h: the state of one Run.
+
+  Generator(const model::Model& model, const tokenizer::Vocabulary& vocabulary,
+            base::ThreadTeam& team, const GeneratorOptions& options,
+            std::unique_ptr<kvcache::BlockPool> pool);
+
+  const model::Model& model_;
+  const tokenizer::Vocabulary& vocabulary_;
+  base::ThreadTeam& team_;
+  const GeneratorOptions options_;
+  std::unique_ptr<kvcache::BlockPool> pool_;
+  const base::TokenMask drawable_;  // [vocab]: the vocabulary's default
+  model::Scratch scratch_;
+  std::vector<float> logits_;  // [rows wanted in a step][vocab]
+};
+
+}  // namespace kvasir::engine
+
+#endif  // KVASIR_ENGINE_GENERATOR_H_

@@ -1,0 +1,15 @@
+#include "engine/prompt.h"
+
+namespace kvasir::engine {
+
+base::Result<std::vector<base::TokenId>> PromptTokens(const tokenizer::Tokenizer& tokenizer,
+                                                      std::string_view text) {
+  const tokenizer::Vocabulary& vocabulary = tokenizer.vocabulary();
+  const bool starts = vocabulary.add_bos() && vocabulary.bos().has_value();
+  KV_TRY(std::vector<base::TokenId> tokens,
+         tokenizer.Encode(text.empty() && !starts ? std::string_view("\n") : text));
+  if (starts) tokens.insert(tokens.begin(), *vocabulary.bos());
+  return tokens;
+}
+
+}  // namespace kvasir::engine

@@ -1,0 +1,63 @@
+#include "engine/request.h"
+
+#include "base/check.h"
+#include "sampling/stop_strings.h"
+
+namespace kvasir::engine {
+
+using base::ErrorCode;
+using base::MakeError;
+
+namespace {
+
+base::Result<void> CheckTokens(std::string_view what, const std::vector<TokenId>& tokens,
+                               std::uint64_t vocab) {
+  for (const TokenId token : tokens) {
+    if (token >= vocab) {
+      return MakeError(ErrorCode::kUsage, "{} {} is not a token of the model: ids are 0 to {}",
+                       what, token, vocab - 1);
+    }
+  }
+  return base::Success();
+}
+
+}  // namespace
+
+base::Result<void> CheckRequest(const GenerateRequest& request, const model::ModelShape& shape) {
+  if (request.prompt.empty()) {
+    return MakeError(ErrorCode::kUsage, "the prompt has no tokens: at least 1 is needed");
+  }
+  if (request.prompt.size() > shape.context) {
+    return MakeError(ErrorCode::kUsage,
+                     "the prompt has {} tokens, but the model's context holds only {}",
+                     request.prompt.size(), shape.context);
+  }
+  if (request.choices == 0 || request.choices > kMaxChoices) {
+    return MakeError(ErrorCode::kUsage, "{} continuations of a prompt are not allowed: 1 to {} are",
+                     request.choices, kMaxChoices);
+  }
+  if (request.top_logprobs > shape.vocab) {
+    return MakeError(ErrorCode::kUsage,
+                     "{} alternatives a token are more than the model's vocabulary of {}",
+                     request.top_logprobs, shape.vocab);
+  }
+  KV_TRY(CheckTokens("token id", request.prompt, shape.vocab));
+  KV_TRY(CheckTokens("end token", request.end_tokens, shape.vocab));
+  KV_TRY(sampling::Validate(request.sampling, shape.vocab));
+  KV_TRY(sampling::StopMatcher::Create(request.stops));
+  return base::Success();
+}
+
+std::string_view FinishReasonName(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kConstraint:
+      return "constraint";
+  }
+  KV_CHECK(false);
+}
+
+}  // namespace kvasir::engine

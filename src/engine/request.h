@@ -1,0 +1,79 @@
+// What is asked of the engine, and what it answers.
+#ifndef KVASIR_ENGINE_REQUEST_H_
+#define KVASIR_ENGINE_REQUEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/token_id.h"
+#include "constraints/constraint.h"
+#include "model/model.h"
+#include "sampling/log_probs.h"
+#include "sampling/sampling_options.h"
+
+namespace kvasir::engine {
+
+using base::TokenId;
+
+inline constexpr std::uint64_t kMaxChoices = 65536;
+
+// One prompt and how to continue it. A value; its continuations are a function of the model, of
+// these fields, and of nothing else.
+struct GenerateRequest {
+  std::vector<TokenId> prompt;    // At least one token, at most the model's context.
+  std::uint64_t max_tokens = 64;  // 0: an empty continuation.
+  sampling::SamplingOptions sampling;
+  std::uint64_t seed = 0;
+  // Continuations choice_index = first_choice … first_choice + choices − 1, each with draws of its
+  // own; so any of them can be had again alone.
+  std::uint32_t first_choice = 0;
+  std::uint64_t choices = 1;        // 1 … kMaxChoices
+  std::vector<std::string> stops;   // A text ends before any of these.
+  std::vector<TokenId> end_tokens;  // Drawing one ends the text.
+  bool named_end_tokens = false;    // A person named them: drawn whatever their type.
+  std::size_t top_logprobs = 0;     // Alternatives reported for each token.
+  std::shared_ptr<const constraints::Matcher> constraint;  // At its start, or null.
+};
+
+// kUsage naming the value and what is allowed.
+base::Result<void> CheckRequest(const GenerateRequest& request, const model::ModelShape& shape);
+
+enum class FinishReason {
+  kStop,        // A stop string or an end token.
+  kLength,      // max_tokens, or the end of the model's context.
+  kConstraint,  // The constraint is complete: nothing may follow.
+};
+std::string_view FinishReasonName(FinishReason reason);  // "stop", "length", "constraint"
+
+struct GeneratedToken {
+  TokenId id = 0;
+  double logprob = 0;                       // nats; the model's own, before temperature and filters
+  std::vector<sampling::TokenLogProb> top;  // [top_logprobs], most probable first
+};
+
+struct ChoiceResult {
+  std::uint32_t index = 0;  // choice_index
+  std::string text;         // Valid UTF-8, without prompt, stop string and end token.
+  // All tokens generated: those of a stop string and an end token too.
+  std::vector<GeneratedToken> tokens;
+  FinishReason finish = FinishReason::kLength;
+};
+
+struct Usage {
+  std::uint64_t prompt_tokens = 0;      // Of each prompt once, however many choices.
+  std::uint64_t completion_tokens = 0;  // Of all choices.
+  std::uint64_t cached_tokens = 0;      // Prompt tokens found in a cache from before the run.
+};
+
+struct RequestResult {
+  std::vector<ChoiceResult> choices;  // By index.
+};
+
+}  // namespace kvasir::engine
+
+#endif  // KVASIR_ENGINE_REQUEST_H_

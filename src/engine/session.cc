@@ -1,0 +1,225 @@
+#include "engine/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+
+namespace kvasir::engine {
+
+using Clock = std::chrono::steady_clock;
+
+Session::Session(Generator& generator, std::span<const GenerateRequest> requests,
+                 const Observer& observer)
+    : generator_(generator),
+      requests_(requests),
+      observer_(observer),
+      vocab_(generator.model_.shape().vocab) {
+  report_.results.resize(requests.size());
+  report_.bytes_per_token = generator.pool_->geometry().bytes_per_token();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    report_.usage.prompt_tokens += requests[i].prompt.size();
+    report_.results[i].choices.resize(requests[i].choices);
+    drawable_.push_back(generator.drawable_);
+    if (!requests[i].named_end_tokens) continue;
+    for (const TokenId token : requests[i].end_tokens) drawable_.back().Allow(token);
+  }
+}
+
+base::Result<GenerateReport> Session::Run() {
+  while (true) {
+    KV_TRY(Admit());
+    if (running_.empty()) return std::move(report_);
+    KV_TRY(Step());
+  }
+}
+
+std::unique_ptr<Choice> Session::MakeChoice(std::size_t request, std::uint64_t number) const {
+  const GenerateRequest& wanted = requests_[request];
+  return std::make_unique<Choice>(wanted, wanted.first_choice + static_cast<std::uint32_t>(number),
+                                  generator_.model_.shape(), generator_.vocabulary_,
+                                  drawable_[request]);
+}
+
+base::Result<void> Session::Admit() {
+  while (running_.size() < generator_.options_.max_batch) {
+    if (!stems_.empty()) {
+      KV_TRY(StartFromStem(*stems_.front()));
+      if (stems_.front()->next_choice == requests_[stems_.front()->request].choices) {
+        stems_.pop_front();
+      }
+    } else if (next_request_ < requests_.size()) {
+      StartRequest();
+    } else {
+      break;
+    }
+  }
+  return base::Success();
+}
+
+base::Result<void> Session::StartFromStem(Running& stem) {
+  auto choice = MakeChoice(stem.request, stem.next_choice++);
+  for (std::size_t begin = 0; begin < stem.rows.size() && !choice->finished(); begin += vocab_) {
+    KV_TRY(Give(stem, *choice, std::span(stem.rows).subspan(begin, vocab_)));
+  }
+  if (choice->finished()) {
+    StoreResult(stem.request, *choice);
+    return base::Success();
+  }
+  running_.push_back(std::make_unique<Running>(
+      Running{stem.request, std::move(choice), stem.sequence.Fork(), false, {}, 0}));
+  return base::Success();
+}
+
+void Session::StartRequest() {
+  const std::size_t request = next_request_;
+  auto choice = MakeChoice(request, next_choice_);
+  // Choices of a request begin alike: if one is finished at its start, all are.
+  const bool stem =
+      generator_.options_.use_cache && requests_[request].choices > 1 && !choice->finished();
+  if (choice->finished()) {
+    StoreResult(request, *choice);
+  } else {
+    running_.push_back(std::make_unique<Running>(Running{
+        request, std::move(choice), kvcache::CachedSequence(*generator_.pool_), stem, {}, 0}));
+  }
+  ++next_choice_;
+  if (stem || next_choice_ == requests_[request].choices) {
+    ++next_request_;
+    next_choice_ = 0;
+  }
+}
+
+std::vector<Session::Share> Session::PlanStep() {
+  std::vector<Share> shares;
+  std::size_t budget = generator_.options_.step_tokens;
+  for (const auto& running : running_) {
+    if (budget == 0) break;
+    const Choice& choice = *running->choice;
+    const std::size_t begin = running->sequence.length();
+    std::size_t count = std::min(budget, choice.target() - begin);
+    if (const std::uint64_t chunk = generator_.options_.prefill_chunk; chunk != 0) {
+      count = static_cast<std::size_t>(std::min<std::uint64_t>(count, chunk));
+    }
+    budget -= count;
+    const std::size_t end = begin + count;
+    const std::size_t first_row = std::max(begin, choice.first_row());
+    shares.push_back({running.get(), begin, end, end > first_row ? end - first_row : 0,
+                      end == choice.target(), !choice.has_tokens()});
+  }
+  return shares;
+}
+
+base::Result<void> Session::Step() {
+  const auto start = Clock::now();
+  const std::vector<Share> shares = PlanStep();
+  std::vector<model::BatchItem> items;
+  std::size_t rows = 0;
+  for (const Share& share : shares) {
+    items.push_back({&share.running->sequence,
+                     share.running->choice->text().subspan(share.begin, share.end - share.begin),
+                     share.rows});
+    rows += share.rows;
+  }
+  if (generator_.logits_.size() < rows * vocab_) generator_.logits_.resize(rows * vocab_);
+  const std::span<float> logits(generator_.logits_.data(), rows * vocab_);
+  KV_TRY(generator_.model_.Forward(items, generator_.scratch_, generator_.team_, logits));
+
+  settled_ = 0;
+  std::size_t offset = 0;
+  for (const Share& share : shares) {
+    KV_TRY(TakeRows(share, logits.subspan(offset, share.rows * vocab_)));
+    offset += share.rows * vocab_;
+  }
+  ++report_.steps;
+  for (const Share& share : shares) {
+    if (share.complete && !generator_.options_.use_cache) share.running->sequence.Reset();
+  }
+  const std::chrono::duration<double, std::milli> elapsed = Clock::now() - start;
+  Account(shares, elapsed.count());
+  RemoveFinished();
+  return base::Success();
+}
+
+base::Result<void> Session::TakeRows(const Share& share, std::span<const float> rows) {
+  Running& running = *share.running;
+  for (std::size_t begin = 0; begin < rows.size(); begin += vocab_) {
+    const std::span<const float> row = rows.subspan(begin, vocab_);
+    if (running.stem) {
+      running.rows.insert(running.rows.end(), row.begin(), row.end());
+    } else if (!running.choice->finished()) {  // A stop string may leave forced tokens over.
+      KV_TRY(Give(running, *running.choice, row));
+    }
+  }
+  return base::Success();
+}
+
+base::Result<void> Session::Give(const Running& running, Choice& choice,
+                                 std::span<const float> row) {
+  const std::uint32_t index = choice.index();
+  if (observer_.on_logits) {
+    observer_.on_logits({running.request, index, choice.first_row(), row});
+  }
+  ++settled_;
+  const auto on_token = [&](const GeneratedToken& token,
+                            std::string_view text) -> base::Result<void> {
+    if (!observer_.on_token) return base::Success();
+    return observer_.on_token({running.request, index, token, text, choice.finish()});
+  };
+  const auto taken = choice.Take(row, on_token);
+  if (!taken) return InRequest(running.request, taken.error());
+  return base::Success();
+}
+
+void Session::Account(std::span<const Share> shares, double elapsed_ms) {
+  StepTrace trace;
+  std::uint64_t prefill = 0;
+  for (const Share& share : shares) {
+    trace.work += WorkOf(share.begin, share.end);
+    if (share.complete) trace.work_without_cache += WorkOf(0, share.end);
+    if (share.prefill) prefill += share.end - share.begin;
+  }
+  const double part = static_cast<double>(prefill) / static_cast<double>(trace.work.positions);
+  report_.timing.prefill_ms += elapsed_ms * part;
+  report_.timing.decode_ms += elapsed_ms * (1.0 - part);
+  report_.work += trace.work;
+  const kvcache::BlockPool& pool = *generator_.pool_;
+  trace.held_bytes = pool.stats().live_bytes();
+  report_.peak_bytes = std::max(report_.peak_bytes, trace.held_bytes);
+  if (!observer_.on_step) return;
+  trace.step = report_.steps;
+  trace.sequences = shares.size();
+  trace.tokens = settled_;
+  const std::uint32_t layers = pool.geometry().layers();
+  trace.held_bytes_per_layer.assign(layers, trace.held_bytes / layers);  // Layers are alike.
+  observer_.on_step(trace);
+}
+
+void Session::RemoveFinished() {
+  for (auto& running : running_) {
+    if (running->stem && running->sequence.length() == running->choice->target()) {
+      stems_.push_back(std::move(running));
+    } else if (running->choice->finished()) {
+      StoreResult(running->request, *running->choice);
+      running.reset();
+    }
+  }
+  std::erase(running_, nullptr);
+}
+
+void Session::StoreResult(std::size_t request, Choice& choice) {
+  ChoiceResult result = choice.TakeResult();
+  report_.usage.completion_tokens += result.tokens.size();
+  const std::uint32_t number = result.index - requests_[request].first_choice;
+  report_.results[request].choices[number] = std::move(result);
+}
+
+base::Error Session::InRequest(std::size_t request, base::Error error) const {
+  if (requests_.size() > 1) {
+    error.message = fmt::format("prompt {}: {}", request + 1, error.message);
+  }
+  return error;
+}
+
+}  // namespace kvasir::engine

@@ -15,12 +15,7 @@ using base::ErrorCode;
 using base::MakeError;
 using base::TokenId;
 using base::TokenMask;
-using tokenizer::TokenType;
 using tokenizer::Vocabulary;
-
-bool IsText(TokenType type) {
-  return type == TokenType::kNormal || type == TokenType::kUserDefined;
-}
 
 }  // namespace
 
@@ -30,7 +25,8 @@ base::Result<CompiledForm> CompiledForm::Compile(const Vocabulary& vocabulary,
   std::size_t free_count = 0;
   TokenId last_free = 0;
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
-    if (!IsText(vocabulary.type(id)) || !SingleHanCharacter(vocabulary.Bytes(id))) continue;
+    // Only normal and user-defined tokens have the bytes of a whole character (Vocabulary::Bytes).
+    if (!SingleHanCharacter(vocabulary.Bytes(id))) continue;
     form.free_tokens_.Allow(id);
     last_free = id;
     ++free_count;

@@ -1,6 +1,5 @@
 #include "constraints/form_matcher.h"
 
-#include <bit>
 #include <string>
 #include <utility>
 

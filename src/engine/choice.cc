@@ -70,7 +70,7 @@ bool Choice::EndsWith(TokenId token) const {
   return std::find(ends.begin(), ends.end(), token) != ends.end();
 }
 
-base::Result<TokenId> Choice::Draw(std::span<const float> row, double* logprob) {
+base::Result<sampling::DrawnToken> Choice::Draw(std::span<const float> row) {
   const base::TokenMask* mask = &drawable_;
   if (matcher_) {
     matcher_->Mask(mask_);
@@ -80,9 +80,7 @@ base::Result<TokenId> Choice::Draw(std::span<const float> row, double* logprob) 
     mask = &mask_;
   }
   const auto position = static_cast<std::uint32_t>(text_.size());
-  KV_TRY(const auto drawn, sampler_.Draw(row, text_, position, mask));
-  *logprob = drawn.logprob;
-  return drawn.token;
+  return sampler_.Draw(row, text_, position, mask);
 }
 
 base::Result<void> Choice::Take(std::span<const float> row, const OnToken& on_token) {
@@ -90,9 +88,11 @@ base::Result<void> Choice::Take(std::span<const float> row, const OnToken& on_to
   GeneratedToken token;
   const bool drawn = settled_ == text_.size();
   if (drawn) {
-    auto id = Draw(row, &token.logprob);
-    if (!id) return AtPosition(settled_ - 1, id.error());
-    token.id = id.value();
+    const auto choice = Draw(row);
+    if (!choice) return AtPosition(settled_ - 1, choice.error());
+    token.id = choice.value().token;
+    token.logprob = choice.value().logprob;
+    token.candidates = choice.value().candidates;
     text_.push_back(token.id);
   } else {
     token.id = text_[settled_];

@@ -73,7 +73,7 @@ class Choice {
   // Whether the model's choice follows the last token decided.
   bool DrawsNext() const;
   void AppendForced();
-  base::Result<TokenId> Draw(std::span<const float> row, double* logprob);
+  base::Result<sampling::DrawnToken> Draw(std::span<const float> row);
   bool EndsWith(TokenId token) const;
   // The text that is certain after this token. Sets finished_ and the reason.
   std::string Settle(TokenId token, bool drawn);

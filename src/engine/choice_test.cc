@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "constraints/acrostic.h"
 #include "constraints/drawable_tokens.h"
 #include "engine/engine_test_models.h"
@@ -15,7 +16,6 @@
 namespace kvasir::engine {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Drives a choice with logits that make a given token the greedy one.

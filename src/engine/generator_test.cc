@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "constraints/acrostic.h"
 #include "constraints/verse_form.h"
 #include "engine/engine_test_models.h"

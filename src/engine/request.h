@@ -25,19 +25,19 @@ inline constexpr std::uint64_t kMaxChoices = 65536;
 // One prompt and how to continue it. A value; its continuations are a function of the model, of
 // these fields, and of nothing else.
 struct GenerateRequest {
-  std::vector<TokenId> prompt;    // At least one token, at most the model's context.
-  std::uint64_t max_tokens = 64;  // 0: an empty continuation.
-  sampling::SamplingOptions sampling;
+  std::vector<TokenId> prompt = {};  // At least one token, at most the model's context.
+  std::uint64_t max_tokens = 64;     // 0: an empty continuation.
+  sampling::SamplingOptions sampling = {};
   std::uint64_t seed = 0;
   // Continuations choice_index = first_choice … first_choice + choices − 1, each with draws of its
   // own; so any of them can be had again alone.
   std::uint32_t first_choice = 0;
-  std::uint64_t choices = 1;        // 1 … kMaxChoices
-  std::vector<std::string> stops;   // A text ends before any of these.
-  std::vector<TokenId> end_tokens;  // Drawing one ends the text.
-  bool named_end_tokens = false;    // A person named them: drawn whatever their type.
-  std::size_t top_logprobs = 0;     // Alternatives reported for each token.
-  std::shared_ptr<const constraints::Matcher> constraint;  // At its start, or null.
+  std::uint64_t choices = 1;             // 1 … kMaxChoices
+  std::vector<std::string> stops = {};   // A text ends before any of these.
+  std::vector<TokenId> end_tokens = {};  // Drawing one ends the text.
+  bool named_end_tokens = false;         // A person named them: drawn whatever their type.
+  std::size_t top_logprobs = 0;          // Alternatives reported for each token.
+  std::shared_ptr<const constraints::Matcher> constraint = nullptr;  // At its start, or null.
 };
 
 // kUsage naming the value and what is allowed.
@@ -53,6 +53,7 @@ std::string_view FinishReasonName(FinishReason reason);  // "stop", "length", "c
 struct GeneratedToken {
   TokenId id = 0;
   double logprob = 0;                       // nats; the model's own, before temperature and filters
+  std::size_t candidates = 1;  // Tokens that could have been drawn; 1 for a forced one.
   std::vector<sampling::TokenLogProb> top;  // [top_logprobs], most probable first
 };
 

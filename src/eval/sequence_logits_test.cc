@@ -73,26 +73,5 @@ TEST(ModelCacheTest, BudgetHoldsTheSequencesAskedFor) {
   EXPECT_EQ(huge.error().code, base::ErrorCode::kUsage);
 }
 
-TEST(RandomGpt2Test, IsFixedByItsSeedAndRefusesBadShapes) {
-  const model::Gpt2Config config = {
-      .layers = 1, .heads = 1, .embedding = 8, .feed_forward = 8, .context = 8, .vocab = 9};
-  const auto a = MakeRandomGpt2(config, 1);
-  const auto b = MakeRandomGpt2(config, 1);
-  const auto c = MakeRandomGpt2(config, 2);
-  ASSERT_TRUE(a && b && c);
-  bool differs = false;
-  for (const model::TensorSpec& spec : model::Gpt2Tensors(config)) {
-    EXPECT_EQ(a.value()->TensorValues(spec), b.value()->TensorValues(spec));
-    differs |= a.value()->TensorValues(spec) != c.value()->TensorValues(spec);
-  }
-  EXPECT_TRUE(differs);
-  const auto bad = MakeRandomGpt2({.heads = 3, .embedding = 128, .vocab = 9}, 1);
-  ASSERT_FALSE(bad);
-  EXPECT_EQ(bad.error().code, base::ErrorCode::kUsage);
-  const auto huge = MakeRandomGpt2({.heads = 1024, .embedding = 65536, .vocab = 1 << 24}, 1);
-  ASSERT_FALSE(huge);
-  EXPECT_EQ(huge.error().code, base::ErrorCode::kUsage);
-}
-
 }  // namespace
 }  // namespace kvasir::eval

@@ -15,6 +15,7 @@
 #include "eval/model_work.h"
 #include "eval/random_gpt2.h"
 #include "eval/speed.h"
+#include "eval/training_speed.h"
 #include "kernels/targets.h"
 
 namespace kvasir::cli {
@@ -151,6 +152,33 @@ base::Result<Rows> RunCache(const Bench& bench) {
   return rows;
 }
 
+// Of the model only its shape matters: the weights start random, the text is random.
+base::Result<Rows> RunTrain(const Bench& bench) {
+  const model::ModelShape& shape = bench.shape();
+  const model::Gpt2Config config = {.layers = shape.layers,
+                                    .heads = shape.heads,
+                                    .embedding = shape.embedding,
+                                    .feed_forward = shape.feed_forward,
+                                    .context = shape.context,
+                                    .vocab = shape.vocab};
+  Rows rows;
+  auto counts = bench.flags.sequences;
+  if (counts.empty()) counts = {32};
+  const double roof = eval::MeasureFmaRoof(bench.flags.repetitions, bench.team);
+  for (const std::uint64_t count : counts) {
+    KV_TRY(const auto speed,
+           eval::MeasureTraining(config, count, bench.flags.repetitions, bench.team));
+    rows.push_back({{"sequences", count},
+                    {"tokens", count * shape.context},
+                    {"ms_per_step", speed.ms_per_step},
+                    {"tokens_per_s", speed.tokens_per_s},
+                    {"gflop_per_s", speed.gflop_per_s},
+                    {"roof_gflop_per_s", roof},
+                    {"roof_share", speed.gflop_per_s / roof}});
+  }
+  return rows;
+}
+
 // With random weights and nothing else asked, also the lesson's third exercise: a context of 512.
 base::Result<Rows> RunLongCache(const BenchFlags& flags, base::ThreadTeam& team) {
   KV_TRY(const auto open, OpenFor(flags, 512));
@@ -169,6 +197,7 @@ constexpr Kind kKinds[] = {
     {"prefill", "a prompt in one step, logits of its last token", RunPrefill},
     {"batch", "many sequences, a token of each a step; without draws", RunBatch},
     {"cache", "generating with the cache, and recomputing everything at each step", RunCache},
+    {"train", "whole steps of the trainer on random text", RunTrain},
 };
 
 std::string CellText(const ordered_json& value) {
@@ -265,7 +294,9 @@ void AddBenchCommand(CommandSet& commands) {
   command->add_option("--tokens", flags->tokens, "lengths to measure, separated by commas")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  command->add_option("--sequences", flags->sequences, "batch: how many at once, e.g. 1,8,32")
+  command
+      ->add_option("--sequences", flags->sequences,
+                   "batch and train: how many at once, e.g. 1,8,32")
       ->delimiter(',')
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4096}));
   command->add_flag("--json", flags->json, "one JSON document");

@@ -56,6 +56,8 @@ void OccupyStandardStreams() {
 }
 
 void AddCommands(CommandSet& commands) {
+  AddDemoCommand(commands);
+  AddDemoCommand(commands);
   AddNextCommand(commands);
   AddGenerateCommand(commands);
   AddAcrosticCommand(commands);
@@ -79,7 +81,7 @@ base::Result<int> ParseAndRun(int argc, char** argv) {
       "kvasir");
   app.footer(
       "Each command has its own --help. Example:\n  kvasir generate -p 春风 --max-tokens 32");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // That there is one is checked below, to name what is none.
   CommandSet commands(app);
   AddCommands(commands);
   try {
@@ -94,6 +96,10 @@ base::Result<int> ParseAndRun(int argc, char** argv) {
     return base::WithHint(MakeError(ErrorCode::kUsage, "{}", error.what()),
                           fmt::format("kvasir {}--help tells what is allowed",
                                       chosen.empty() ? "" : chosen.front()->get_name() + " "));
+  }
+  if (app.get_subcommands().empty()) {
+    return base::WithHint(MakeError(ErrorCode::kUsage, "a command is needed"),
+                          "kvasir --help lists them");
   }
   return commands.Run();
 }

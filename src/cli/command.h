@@ -18,13 +18,14 @@ namespace kvasir::cli {
 // The exit status of a command that ran: 0 done, 1 a check failed.
 using Runner = std::function<base::Result<int>()>;
 
-// Collects commands. Add… functions create a subcommand of app(), bind its flags, and call OnRun with
-// what is to happen once the flags have been read.
+// Collects commands. Add… functions create a subcommand of app(), bind its flags, and call OnRun
+// with what is to happen once the flags have been read.
 class CommandSet {
  public:
   explicit CommandSet(CLI::App& app) : app_(app) {}
   CLI::App& app() { return app_; }
-  CLI::App* Add(const std::string& name, const std::string& description, const std::string& example);
+  CLI::App* Add(const std::string& name, const std::string& description,
+                const std::string& example);
   void OnRun(CLI::App* command, Runner runner);
   // Runs the command that was given.
   base::Result<int> Run();
@@ -36,17 +37,17 @@ class CommandSet {
 
 // Flags of every command that runs a model.
 struct ModelFlags {
-  std::string model;  // Empty: $KVASIR_MODEL, else the bundled model.
+  std::string model;          // Empty: $KVASIR_MODEL, else the bundled model.
   std::uint64_t threads = 0;  // 0: the physical cores.
   bool no_kv_cache = false;
   std::uint64_t block_tokens = 16;
   std::uint64_t prefill_chunk = 0;  // 0: a chosen default.
-  std::string kv;  // The --kv language; only "" and "full,dtype=f32" as yet.
+  std::string kv;                   // The --kv language; only "" and "full,dtype=f32" as yet.
 };
 void AddModelFlags(CLI::App* command, ModelFlags& flags);
 
-// The model file that these flags mean: the flag, $KVASIR_MODEL, or models/tang-lesson.gguf found from
-// the program's own place.
+// The model file that these flags mean: the flag, $KVASIR_MODEL, or models/tang-lesson.gguf found
+// from the program's own place.
 std::string ModelPath(const ModelFlags& flags);
 
 struct OpenModel {

@@ -94,6 +94,7 @@ base::Result<Generation> MakeGeneration(const GenerateFlags& flags, const OpenMo
     engine::GenerateRequest request = base;
     KV_TRY(request.prompt, TokensOfPrompt(open, prompt));
     ApplyOverrides(prompt, request);
+    KV_TRY(engine::CheckRequest(request, open.loaded.model->shape()));
     generation.requests.push_back(std::move(request));
   }
   generation.settings = SettingsOf(flags, base);

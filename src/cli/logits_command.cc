@@ -7,8 +7,8 @@
 #include "base/env.h"
 #include "base/hash.h"
 #include "cli/command.h"
+#include "cli/generation.h"
 #include "cli/json_output.h"
-#include "engine/prompt.h"
 #include "eval/sequence_logits.h"
 #include "formats/npy.h"
 
@@ -25,7 +25,7 @@ struct LogitsFlags {
 
 base::Result<int> RunLogits(const LogitsFlags& flags) {
   KV_TRY(const OpenModel open, Open(flags.model));
-  KV_TRY(const auto tokens, engine::PromptTokens(*open.loaded.tokenizer, flags.prompt));
+  KV_TRY(const auto tokens, TokensOfArgument(open, flags.prompt, "the prompt"));
   KV_TRY(const auto logits, eval::SequenceLogits(*open.loaded.model, tokens,
                                                  {.block_tokens = flags.model.block_tokens,
                                                   .prefill_chunk = flags.model.prefill_chunk,

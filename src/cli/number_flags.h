@@ -41,6 +41,8 @@ CLI::Option* AddUint(CLI::App* command, const std::string& flags,
                      std::optional<std::uint64_t>& value, UintRange range, const std::string& help);
 CLI::Option* AddFloat(CLI::App* command, const std::string& flags, float& value, FloatRange range,
                       const std::string& help);
+CLI::Option* AddFloat(CLI::App* command, const std::string& flags, double& value, FloatRange range,
+                      const std::string& help);
 
 }  // namespace kvasir::cli
 

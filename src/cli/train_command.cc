@@ -37,8 +37,7 @@ struct TrainFlags {
   model::Gpt2Config config;
   training::TrainOptions options;
   std::uint64_t eval_every = 250, checkpoint_every = 250;
-  float learning_rate = 1e-3f, final_rate = 0.05f, dropout = 0, weight_decay = 0.1f, clip = 1;
-  float beta1 = 0.9f, beta2 = 0.95f;
+  std::optional<std::uint64_t> stop_at;
   std::optional<std::uint64_t> feed_forward;
 };
 
@@ -104,21 +103,17 @@ base::Result<void> CheckFlags(base::Env& env, const TrainFlags& flags) {
   if (flags.resume && !env.Exists(last)) {
     return MakeError(ErrorCode::kIo, "there is no checkpoint '{}' to resume from", last);
   }
+  if (std::error_code ignored; std::filesystem::is_directory(flags.output, ignored)) {
+    return MakeError(ErrorCode::kIo, "cannot write '{}': it is a folder", flags.output);
+  }
   // Hours later would be too late to learn that the output cannot be written.
   const std::string probe = flags.output + ".probe" + std::to_string(getpid());
-  KV_TRY(base::WriteFileAtomic(env, probe, std::string_view()));
+  if (const auto written = base::WriteFileAtomic(env, probe, std::string_view()); !written) {
+    base::Error error = written.error();
+    error.message = fmt::format("cannot write '{}': {}", flags.output, error.message);
+    return error;
+  }
   return env.Remove(probe);
-}
-
-void ReadFloats(TrainFlags& flags) {
-  flags.options.learning_rate = flags.learning_rate;
-  flags.options.final_rate = flags.final_rate;
-  flags.options.dropout = flags.dropout;
-  flags.options.weight_decay = flags.weight_decay;
-  flags.options.clip = flags.clip;
-  flags.options.beta1 = flags.beta1;
-  flags.options.beta2 = flags.beta2;
-  flags.config.feed_forward = flags.feed_forward.value_or(4 * flags.config.embedding);
 }
 
 void PrintResult(const TrainFlags& flags, const training::Trainer& trainer,
@@ -142,7 +137,7 @@ void PrintResult(const TrainFlags& flags, const training::Trainer& trainer,
 
 base::Result<int> Train(TrainFlags flags) {
   base::Env& env = base::Env::Default();
-  ReadFloats(flags);
+  flags.config.feed_forward = flags.feed_forward.value_or(4 * flags.config.embedding);
   KV_TRY(training::CheckOptions(flags.options));
   KV_TRY(const Corpus corpus, ReadCorpus(env, flags));
   flags.config.vocab = corpus.vocabulary.pieces.size();
@@ -169,13 +164,15 @@ base::Result<int> Train(TrainFlags flags) {
   run.eval_every = flags.eval_every;
   run.checkpoint_every = flags.checkpoint_every;
   run.stop = &stop_requested;
+  run.stop_at = flags.stop_at;
   signal(SIGINT, OnSignal);
   signal(SIGTERM, OnSignal);
   auto result = training::RunTraining(*trainer, env, corpus.vocabulary, corpus.held_out, run,
                                       [&](const training::Progress& p) { progress->Show(p); });
-  progress->Finish();
+  const auto logged = progress->Finish();
   if (!result) return result.error();
   PrintResult(flags, *trainer, result.value());
+  if (!logged) return logged.error();
   return 0;
 }
 
@@ -203,19 +200,22 @@ void AddTrainCommand(CommandSet& commands) {
   command->add_flag("--tied", flags->config.tied_head,
                     "Share the output matrix with the embedding");
   AddUint(command, "--steps", flags->options.steps, {1, 1000000000}, "Steps (1000)");
+  AddUint(command, "--stop-at", flags->stop_at, {1, 1000000000},
+          "End at this step as Ctrl-C would; --resume goes on");
   AddUint(command, "--batch", flags->options.batch, {1, 65536}, "Sequences a step (32)");
   AddUint(command, "--shards", flags->options.shards, {1, 65536},
           "Parts of the batch whose gradients are added in order (4)");
   AddUint(command, "--micro-batch", flags->options.micro_batch, {1, 65536},
           "Sequences computed together: memory against speed, never the result (8)");
-  AddFloat(command, "--lr", flags->learning_rate, {1e-9, 10}, "Peak learning rate (0.001)");
-  AddFloat(command, "--final-lr", flags->final_rate, {0, 1}, "Share of it at the end (0.05)");
+  AddFloat(command, "--lr", flags->options.learning_rate, {1e-9, 10}, "Peak learning rate (0.001)");
+  AddFloat(command, "--final-lr", flags->options.final_rate, {0, 1},
+           "Share of it at the end (0.05)");
   AddUint(command, "--warmup", flags->options.warmup, {0, 1000000000}, "Warm-up steps (100)");
-  AddFloat(command, "--dropout", flags->dropout, {0, 0.9}, "Dropout probability (0)");
-  AddFloat(command, "--weight-decay", flags->weight_decay, {0, 10}, "Weight decay (0.1)");
-  AddFloat(command, "--clip", flags->clip, {0, 1e9}, "Largest gradient norm, 0 = none (1)");
-  AddFloat(command, "--beta1", flags->beta1, {0, 0.999999}, "AdamW's first decay (0.9)");
-  AddFloat(command, "--beta2", flags->beta2, {0, 0.999999}, "AdamW's second decay (0.95)");
+  AddFloat(command, "--dropout", flags->options.dropout, {0, 0.9}, "Dropout probability (0)");
+  AddFloat(command, "--weight-decay", flags->options.weight_decay, {0, 10}, "Weight decay (0.1)");
+  AddFloat(command, "--clip", flags->options.clip, {0, 1e9}, "Largest gradient norm, 0 = none (1)");
+  AddFloat(command, "--beta1", flags->options.beta1, {0, 0.999999}, "AdamW's first decay (0.9)");
+  AddFloat(command, "--beta2", flags->options.beta2, {0, 0.999999}, "AdamW's second decay (0.95)");
   AddUint(command, "--eval-every", flags->eval_every, {1, 1000000000},
           "Steps between evaluations of --val (250)");
   command->add_option("--checkpoint", flags->checkpoint, "Directory for what --resume needs");

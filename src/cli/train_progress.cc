@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 namespace kvasir::cli {
 namespace {
@@ -30,12 +31,13 @@ base::Result<std::unique_ptr<TrainProgress>> TrainProgress::Open(const std::stri
                            std::generic_category().message(errno));
   }
   if (!resumed)
-    fmt::print(log, "step\tloss\tgradient_norm\tlearning_rate\ttokens_per_s\theld_out\n");
-  return std::unique_ptr<TrainProgress>(new TrainProgress(log, trainer));
+    std::fputs("step\tloss\tgradient_norm\tlearning_rate\ttokens_per_s\theld_out\n", log);
+  return std::unique_ptr<TrainProgress>(new TrainProgress(log, log_path, trainer));
 }
 
-TrainProgress::TrainProgress(std::FILE* log, const training::Trainer& trainer)
+TrainProgress::TrainProgress(std::FILE* log, std::string log_path, const training::Trainer& trainer)
     : log_(log),
+      log_path_(std::move(log_path)),
       first_step_(trainer.steps_done()),
       steps_(trainer.options().steps),
       tokens_per_step_(static_cast<double>(trainer.options().batch * trainer.config().context)),
@@ -50,10 +52,12 @@ void TrainProgress::Show(const training::Progress& p) {
   const double rate =
       static_cast<double>(p.step.step - first_step_) * tokens_per_step_ / std::max(seconds, 1e-9);
   if (p.evaluation) held_out_ = p.evaluation->nll;
-  fmt::print(log_, "{}\t{:.6f}\t{:.4f}\t{:.6g}\t{:.0f}\t{}\n", p.step.step, p.step.loss,
-             p.step.gradient_norm, p.step.learning_rate, rate,
-             p.evaluation ? fmt::format("{:.6f}", p.evaluation->nll) : "");
-  std::fflush(log_);
+  const std::string line = fmt::format(
+      "{}\t{:.6f}\t{:.4f}\t{:.6g}\t{:.0f}\t{}\n", p.step.step, p.step.loss, p.step.gradient_norm,
+      p.step.learning_rate, rate, p.evaluation ? fmt::format("{:.6f}", p.evaluation->nll) : "");
+  if (std::fputs(line.c_str(), log_) == EOF || std::fflush(log_) != 0) {
+    if (log_errno_ == 0) log_errno_ = errno;  // The run is worth more than its log: it goes on.
+  }
   const std::string held_out =
       held_out_ > 0 ? fmt::format("  held-out {:.4f}", held_out_) : std::string();
   const double left =
@@ -73,8 +77,11 @@ void TrainProgress::Show(const training::Progress& p) {
   std::fflush(stderr);
 }
 
-void TrainProgress::Finish() {
+base::Result<void> TrainProgress::Finish() {
   if (terminal_) std::fputc('\n', stderr);
+  if (log_errno_ == 0) return base::Success();
+  return base::MakeError(base::ErrorCode::kIo, "cannot write the log '{}': {}", log_path_,
+                         std::generic_category().message(log_errno_));
 }
 
 }  // namespace kvasir::cli

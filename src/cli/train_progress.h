@@ -27,18 +27,21 @@ class TrainProgress {
   // After every step: a line in the log, and the bar (or, where stderr is no terminal, a line at
   // each evaluation).
   void Show(const training::Progress& progress);
-  void Finish();  // Ends the bar's line.
+  // Ends the bar's line. kIo if the log lacks lines that could not be written.
+  base::Result<void> Finish();
 
  private:
-  TrainProgress(std::FILE* log, const training::Trainer& trainer);
+  TrainProgress(std::FILE* log, std::string log_path, const training::Trainer& trainer);
 
   std::FILE* log_;
+  const std::string log_path_;
   const std::uint64_t first_step_;
   const std::uint64_t steps_;
   const double tokens_per_step_;
   const bool terminal_;
   const std::chrono::steady_clock::time_point begin_;
   std::chrono::steady_clock::time_point shown_;
+  int log_errno_ = 0;    // Of the first line that was not written.
   double held_out_ = 0;  // Last evaluation; 0: none yet.
 };
 

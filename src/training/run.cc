@@ -28,7 +28,7 @@ base::Result<RunResult> RunTraining(Trainer& trainer, base::Env& env,
     Progress progress;
     KV_TRY(progress.step, trainer.Step());
     const std::uint64_t done = trainer.steps_done();
-    result.stopped = options.stop && options.stop->load();
+    result.stopped = (options.stop && options.stop->load()) || options.stop_at == done;
     const bool last = done == steps || result.stopped;
     base::Result<void> saved = base::Success();
     if (!held_out.empty() && (last || done % options.eval_every == 0)) {

@@ -26,6 +26,7 @@ struct RunOptions {
   std::string checkpoint_directory;  // Empty: no checkpoints.
   std::uint64_t eval_every = 250;    // Steps between evaluations; also at the end.
   std::uint64_t checkpoint_every = 250;
+  std::optional<std::uint64_t> stop_at;     // Ends at this step as `stop` would.
   const std::atomic<bool>* stop = nullptr;  // Set by a signal: finish the step, save, return.
 };
 

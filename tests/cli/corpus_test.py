@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""corpus tang: what it selects and what it refuses."""
+
+import json
+import os
+
+import program
+
+
+class CorpusTest(program.CliTest):
+    POEMS = [["白日依山尽，黄河入海流。", "欲穷千里目，更上一层楼。"],  # Kept.
+             ["白日依山尽，黄河入海流。", "欲穷千里目，更上一层楼。"],  # A repeat.
+             ["春風不相識，何事入羅幃。"],  # Too few lines.
+             ["春風花月江山水，春風花月江山水。", "春風花月江山水，春風花月江山水。"],  # Kept, simplified.
+             ["白日依〇尽，黄河入海流。", "欲穷千里目，更上一层楼。"]]  # 〇 is not allowed.
+
+    def package(self, content):
+        folder = self.home / "package" / "dist" / "quantangshi"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "poet.tang.0.json").write_bytes(content)
+        return str(self.home / "package")
+
+    def test_selects_and_writes(self):
+        poems = [{"title": "t", "author": "a", "paragraphs": lines} for lines in self.POEMS]
+        package = self.package(json.dumps(poems).encode())
+        out = self.kvasir("corpus", "tang", package, "-o", self.path("out"), "--json").json
+        self.assertEqual((out["poems"], out["repeats"], out["held_out"]), (2, 1, 0))
+        lines = (self.home / "out" / "tang.txt").read_text().splitlines()
+        self.assertEqual(lines, ["".join(self.POEMS[0]), "春风花月江山水，春风花月江山水。" * 2])
+        self.assertEqual(sorted(os.listdir(self.home / "out")),
+                         ["tang.train.txt", "tang.txt", "tang.val.txt"])
+
+    def test_refuses(self):
+        out = ("-o", self.path("out"))
+        self.refused(1, "chinese-poetry", "corpus", "tang", self.path("none"), *out)
+        self.refused(1, "chinese-poetry", "corpus", "tang", str(self.home), *out)
+        self.refused(2, "song", "corpus", "song", str(self.home), *out)
+        for content in (b"", b"[", b"{}", b'[{"paragraphs": 3}]', b'[{"paragraphs": ["\xff"]}]'):
+            self.refused(1, "poet.tang.0.json", "corpus", "tang", self.package(content), *out)
+        self.assertFalse((self.home / "out").exists())
+
+
+if __name__ == "__main__":
+    program.main()

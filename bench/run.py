@@ -37,8 +37,8 @@ COLUMNS = {
     "batch": (("sequences", "sequences", "d"), ("tokens", "tokens each", "d"),
               ("ms_per_step", "ms a step", ".3f"), ("tokens_per_s", "tokens/s over all", ",.0f")),
     "cache": (("context", "context", "d"), ("tokens", "tokens", "d"),
-              ("ms_on", "ms with cache", ".2f"), ("ms_off", "without", ".2f"), ("ratio", "ratio", ".2f"),
-              ("positions_on", "positions with", ",d"), ("positions_off", "without", ",d")),
+              ("ms_on", "ms with cache", ".2f"), ("ms_off", "without", ".2f"),
+              ("ratio", "ratio", ".2f"), ("positions_on", "positions with", ",d"), ("positions_off", "without", ",d")),
     "train": (("sequences", "sequences a step", "d"), ("tokens", "tokens a step", "d"),
               ("ms_per_step", "ms a step", ".1f"), ("tokens_per_s", "tokens/s", ",.0f"),
               ("gflop_per_s", "GFLOP/s", ".1f"), ("roof_gflop_per_s", "roof", ".1f"),
@@ -117,7 +117,7 @@ def start_and_memory(program, repetitions):
     resident = run(120)[1] * 1024 / 1e6
     yield "### Bundled model: start and memory"
     yield ""
-    yield (f"`generate -n 1`, from start to exit: {1e3 * seconds:.1f} ms (median of {repetitions}). "
+    yield (f"`generate -n 1`, from start to exit: {1e3 * seconds:.1f} ms, median of {repetitions}. "
            f"`generate -n 120`: {resident:.1f} MB resident at most (bar: 40).")
     yield ""
 
@@ -154,7 +154,8 @@ def summary(program, flags):
         lines += compare_with_peers(program, flags)
     head = [*machine(flags.build, target),
             f"- shape: {shape['layers']} layers, {shape['heads']} heads, width "
-            f"{shape['embedding']}, vocabulary {shape['vocab']}, context {shape['context']} (unless a row says another), "
+            f"{shape['embedding']}, vocabulary {shape['vocab']}, context {shape['context']} "
+            "(unless a row says another), "
             f"f32, random weights: {shape['weight_bytes_per_step'] / 1e6:.2f} MB moved a token",
             f"- medians of {flags.repetitions} repetitions", ""]
     return "\n".join(head + lines).rstrip() + "\n"

@@ -57,7 +57,6 @@ void OccupyStandardStreams() {
 
 void AddCommands(CommandSet& commands) {
   AddDemoCommand(commands);
-  AddDemoCommand(commands);
   AddNextCommand(commands);
   AddGenerateCommand(commands);
   AddAcrosticCommand(commands);

@@ -89,7 +89,7 @@ def check_table(layers, problems):
 def outside_allowed(header, layer, stem):
     roots = list(layer.outside)
     for suffix, extra in TEST_ROOTS.items():
-        if stem.endswith(suffix):
+        if stem.endswith(suffix) or f"{suffix}_" in stem:  # x_test.cc, x_test_models.h
             roots += extra
             roots.append("posix")  # Tests fork, kill and inspect files.
     if "posix" in roots and POSIX.match(header):

@@ -49,7 +49,8 @@ def main(source, target):
     value = 0.0
     while value <= most_ms * 1.08:
         out.append(f'<path d="M{LEFT} {y(value):.1f}H{WIDTH - RIGHT}" stroke="#dddddd"/>')
-        out.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
+        out.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" '
+                   f'text-anchor="end">{value:g}</text>')
         value += step
     for row in rows:
         out.append(f'<text x="{x(row["tokens"]):.1f}" y="{HEIGHT - BOTTOM + 18}" '
@@ -60,7 +61,8 @@ def main(source, target):
                f'transform="rotate(-90 16 {HEIGHT / 2})">milliseconds</text>')
     for key, colour, name in (("ms_off", "#c0392b", "without"), ("ms_on", "#1f6fb2", "with cache")):
         path = " ".join(f'{x(row["tokens"]):.1f},{y(row[key]):.1f}' for row in rows)
-        out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+        out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" '
+                   'stroke-width="2.5"/>')
         for row in rows:
             out.append(f'<circle cx="{x(row["tokens"]):.1f}" cy="{y(row[key]):.1f}" r="3.5" '
                        f'fill="{colour}"/>')

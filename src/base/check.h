@@ -10,11 +10,11 @@ namespace kvasir::base {
 }  // namespace kvasir::base
 
 // Always on, in release builds too.
-#define KV_CHECK(condition)                                               \
-  do {                                                                    \
-    if (!(condition)) [[unlikely]] {                                      \
-      ::kvasir::base::CheckFailed(__FILE__, __LINE__, #condition);        \
-    }                                                                     \
+#define KV_CHECK(condition)                                        \
+  do {                                                             \
+    if (!(condition)) [[unlikely]] {                               \
+      ::kvasir::base::CheckFailed(__FILE__, __LINE__, #condition); \
+    }                                                              \
   } while (false)
 
 // For checks inside hot loops: debug builds only.

@@ -14,8 +14,7 @@ namespace kvasir::base {
 namespace {
 
 Error SystemError(const char* action, const std::string& path, int error_number) {
-  return MakeError(ErrorCode::kIo, "cannot {} '{}': {}", action, path,
-                   std::strerror(error_number));
+  return MakeError(ErrorCode::kIo, "cannot {} '{}': {}", action, path, std::strerror(error_number));
 }
 
 class MappedFile : public FileBytes {

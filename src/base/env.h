@@ -39,7 +39,8 @@ class Env {
   virtual ~Env() = default;
   static Env& Default();
 
-  // Maps a regular file. A directory, a missing or unreadable file is an Error; an empty one is not.
+  // Maps a regular file. A directory, a missing or unreadable file is an Error; an empty one is
+  // not.
   virtual Result<std::unique_ptr<FileBytes>> Map(const std::string& path) = 0;
   // Creates or truncates.
   virtual Result<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
@@ -51,7 +52,8 @@ class Env {
 
 // Replaces path by contents such that a reader, or a crash at any moment, sees the old file or the
 // new one, whole: written beside it, synced, renamed. On an Error the old file is untouched.
-Result<void> WriteFileAtomic(Env& env, const std::string& path, std::span<const std::byte> contents);
+Result<void> WriteFileAtomic(Env& env, const std::string& path,
+                             std::span<const std::byte> contents);
 Result<void> WriteFileAtomic(Env& env, const std::string& path, std::string_view contents);
 
 }  // namespace kvasir::base

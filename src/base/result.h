@@ -30,8 +30,9 @@ struct Error {
 };
 
 template <typename T>
-using Result = BOOST_OUTCOME_V2_NAMESPACE::basic_result<
-    T, Error, BOOST_OUTCOME_V2_NAMESPACE::policy::terminate>;
+using Result =
+    BOOST_OUTCOME_V2_NAMESPACE::basic_result<T, Error,
+                                             BOOST_OUTCOME_V2_NAMESPACE::policy::terminate>;
 
 inline auto Success() { return BOOST_OUTCOME_V2_NAMESPACE::success(); }
 

@@ -88,7 +88,7 @@ class ThreadTeam {
   const int spins_;  // 0 when the team is larger than the machine: spinning would starve others.
   Function function_ = nullptr;
   void* context_ = nullptr;
-  alignas(64) std::atomic<std::uint32_t> epoch_{0};    // One more per region; odd steps not special.
+  alignas(64) std::atomic<std::uint32_t> epoch_{0};  // One more per region; odd steps not special.
   alignas(64) std::atomic<std::uint32_t> arrived_{0};  // At the current barrier.
   alignas(64) std::atomic<std::uint32_t> phase_{0};    // Barriers passed.
   std::atomic<bool> stop_{false};

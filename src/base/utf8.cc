@@ -6,9 +6,9 @@ namespace kvasir::base {
 namespace {
 
 struct LeadByte {
-  std::size_t length;          // 0: not a lead byte.
-  std::uint8_t second_min;     // Allowed range of the second byte (excludes overlong forms,
-  std::uint8_t second_max;     // surrogates and values above U+10FFFF).
+  std::size_t length;       // 0: not a lead byte.
+  std::uint8_t second_min;  // Allowed range of the second byte (excludes overlong forms,
+  std::uint8_t second_max;  // surrogates and values above U+10FFFF).
 };
 
 LeadByte Classify(std::uint8_t b) {

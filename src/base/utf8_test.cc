@@ -33,7 +33,10 @@ TEST(Utf8, ReplacesMaximalSubparts) {
     EXPECT_EQ(FirstInvalidUtf8(bytes), 0u);
   }
   EXPECT_EQ(ReplaceInvalidUtf8("\xf0\x9f\x41"), std::string(kReplacement) + "A");
-  EXPECT_EQ(ReplaceInvalidUtf8("春a\xff" "b"), "春a\xEF\xBF\xBD" "b");
+  EXPECT_EQ(ReplaceInvalidUtf8("春a\xff"
+                               "b"),
+            "春a\xEF\xBF\xBD"
+            "b");
 }
 
 TEST(Utf8, ErrorNamesOffsetAndByte) {

@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/hash.h"
 #include "cli/demo.h"
 #include "cli/generation.h"
 #include "cli/terminal_text.h"
@@ -26,7 +27,7 @@ struct Timed {
   double ms = 0;
   std::uint64_t positions = 0;
   std::uint64_t held_bytes = 0;
-  std::vector<std::uint64_t> logits;  // A hash of each step's row.
+  std::vector<std::uint32_t> logits;  // The bits of each step's row, one row after the other.
   std::vector<base::TokenId> tokens;
 };
 
@@ -54,9 +55,10 @@ base::Result<Timed> RunOnce(const Demo& demo, const Task& task, bool use_cache) 
          engine::Generator::Make(task.model, demo.open.loaded.tokenizer->vocabulary(),
                                  *demo.open.team, options));
   Timed timed;
+  timed.logits.reserve(task.characters * task.model.shape().vocab);
   engine::Observer observer;
   observer.on_logits = [&](const engine::LogitsEvent& event) {
-    timed.logits.push_back(base::HashSpan64(event.row));
+    for (const float logit : event.row) timed.logits.push_back(std::bit_cast<std::uint32_t>(logit));
   };
   KV_TRY(const auto report, generator->Run({&request, 1}, observer));
   timed.ms = report.timing.prefill_ms + report.timing.decode_ms;

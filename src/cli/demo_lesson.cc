@@ -56,17 +56,18 @@ void PrintNextRow(const Demo& demo, std::string_view text,
   fmt::print("  {} →\n      {}\n", text, row);
 }
 
-// Where the poem's own next character stands among all.
-void PrintFamous(const Demo& demo, const std::string& character,
+// Where the poem's own next character stands among all. False unless it is among those shown.
+bool PrintFamous(const Demo& demo, const std::string& character,
                  const std::vector<sampling::TokenLogProb>& ranked) {
   const auto id = demo.open.loaded.tokenizer->vocabulary().FindPiece(character);
-  if (!id) return;  // Another model's vocabulary.
+  if (!id) return false;  // Another model's vocabulary.
   const std::vector<std::uint32_t> ids = IdsOf(ranked);
   const auto rank = static_cast<std::size_t>(std::find(ids.begin(), ids.end(), *id) - ids.begin());
   const std::string_view among =
       rank < kShown ? demo.texts().next_among : demo.texts().next_not_among;
   PrintParagraph(Fill(demo.texts().next_famous, character, demo.Integer(rank + 1),
                       demo.Decimal(100 * ranked[rank].prob, 2), among));
+  return rank < kShown;
 }
 
 // The counted share of 春风。 beside the model's probability.
@@ -196,9 +197,10 @@ base::Result<void> ShowNextTables(const Demo& demo) {
   PrintNextRow(demo, "床前明月光，疑是地上", moon);
   KV_TRY(const auto wind, ranked("春风"));
   PrintNextRow(demo, "春风", wind);
-  PrintFamous(demo, "流", river);
-  PrintFamous(demo, "霜", moon);
-  PrintParagraph(texts.next_memory);
+  const bool knows_river = PrintFamous(demo, "流", river);
+  const bool knows_moon = PrintFamous(demo, "霜", moon);
+  if (!knows_river && !knows_moon) PrintParagraph(texts.next_memory);
+  PrintParagraph(texts.next_edition);
   PrintCounts(demo, wind);
   return base::Success();
 }

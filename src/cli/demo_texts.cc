@@ -29,9 +29,8 @@ constexpr DemoTexts kEnglish = {
     .next_famous = "The famous poem goes on with {}. Here it is number {} with {} %: {}.",
     .next_among = "among the first 8",
     .next_not_among = "not among the first 8",
-    .next_memory =
-        "So the model has not memorised the poems. (In the Complete Tang Poems the "
-        "second one reads 床前看月光 … 举头望山月.)",
+    .next_memory = "So the model has not memorised the poems.",
+    .next_edition = "(In the Complete Tang Poems the second one reads 床前看月光 … 举头望山月.)",
     .next_count_known =
         "春风 stands {} times in the corpus, {} times followed by 。: {} %. The "
         "model says {} %. (Counted by kvasir corpus tang.)",
@@ -128,9 +127,9 @@ constexpr DemoTexts kGerman = {
         "{}.",
     .next_among = "unter den ersten 8",
     .next_not_among = "nicht unter den ersten 8",
-    .next_memory =
-        "Das Modell hat die Gedichte also nicht auswendig gelernt. (In den Gesammelten "
-        "Tang-Gedichten lautet das zweite 床前看月光 … 举头望山月.)",
+    .next_memory = "Das Modell hat die Gedichte also nicht auswendig gelernt.",
+    .next_edition =
+        "(In den Gesammelten Tang-Gedichten lautet das zweite 床前看月光 … 举头望山月.)",
     .next_count_known =
         "春风 steht {}-mal im Korpus, {}-mal gefolgt von 。: {} %. Das Modell sagt "
         "{} %. (Gezählt mit kvasir corpus tang.)",
@@ -224,7 +223,8 @@ constexpr DemoTexts kChinese = {
     .next_famous = "名句的下一个字是 {}，在这里排第 {}，概率 {} %：{}。",
     .next_among = "在前 8 名之内",
     .next_not_among = "不在前 8 名之内",
-    .next_memory = "可见模型并没有背下这些诗。（《全唐诗》中第二首作 床前看月光 … 举头望山月。）",
+    .next_memory = "可见模型并没有背下这些诗。",
+    .next_edition = "（《全唐诗》中第二首作 床前看月光 … 举头望山月。）",
     .next_count_known =
         "语料中 春风 出现 {} 次，其中 {} 次后面是 。，占 {} %；模型给出的概率是 {} "
         "%。（由 kvasir corpus tang 计数。）",

@@ -29,7 +29,8 @@ struct DemoTexts {
   std::string_view next_famous;  // character, rank, percent, next_among or next_not_among
   std::string_view next_among;
   std::string_view next_not_among;
-  std::string_view next_memory;
+  std::string_view next_memory;  // Said only where both are not among the first 8.
+  std::string_view next_edition;
   std::string_view next_count_known;  // 春风, 春风。, percent, model's percent
   std::string_view next_count_live;   // the same, counted in the corpus file
   std::string_view next_frequencies;

@@ -165,7 +165,8 @@ TEST_F(Gpt2ModelTest, GoldenLogitsHash) {
   for (const kernels::Target& target : kernels::AvailableTargets()) {
     kernels::ForceTarget(target);
     const auto rows = Rows(Tokens(48, 1), 48);
-    EXPECT_EQ(base::HashSpan64(std::span<const float>(rows)), 14017651102477595663ull) << target.name;
+    EXPECT_EQ(base::HashSpan64(std::span<const float>(rows)), 14017651102477595663ull)
+        << target.name;
   }
   kernels::UseBestTarget();
 }

@@ -29,7 +29,8 @@ TEST(Half, RoundsToNearestEven) {
   const std::uint64_t seed = 20261130;
   for (std::uint32_t trial = 0; trial < 200000; ++trial) {
     const auto words = base::Philox4x32(seed, {trial, 0, 0, 0});
-    const double magnitude = std::ldexp(1.0 + words[0] * 0x1p-32, static_cast<int>(words[1] % 44) - 27);
+    const double magnitude =
+        std::ldexp(1.0 + words[0] * 0x1p-32, static_cast<int>(words[1] % 44) - 27);
     const float f = static_cast<float>(magnitude);
     const std::uint16_t h = F32ToF16(f);
     if (h == 0x7C00) {
@@ -42,7 +43,8 @@ TEST(Half, RoundsToNearestEven) {
       const auto other = static_cast<std::uint16_t>(h + step);
       if (other == 0x7C00) continue;
       const double other_error = std::abs(static_cast<double>(F16ToF32(other)) - f);
-      ASSERT_TRUE(error < other_error || (error == other_error && h % 2 == 0)) << f << " seed " << seed;
+      ASSERT_TRUE(error < other_error || (error == other_error && h % 2 == 0))
+          << f << " seed " << seed;
     }
   }
 }

@@ -171,7 +171,7 @@ void PrintHeading(int number, std::string_view title) {
 void PrintParagraph(std::string_view text) { fmt::print("{}", Wrap(text, kColumns, "")); }
 
 void PrintSample(std::string_view label, std::string_view text) {
-  constexpr std::size_t kLabelColumns = 10;
+  constexpr std::size_t kLabelColumns = 13;
   const std::string wrapped = Wrap(text, kColumns - kLabelColumns - 2, "");
   std::string_view rest = wrapped;
   bool first = true;

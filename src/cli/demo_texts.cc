@@ -18,7 +18,7 @@ constexpr DemoTexts kEnglish = {
     .no_corpus =
         "To see also how long a run of each sample stands in the corpus, and to count live: unpack "
         "the npm package chinese-poetry 2.0.1, then\n"
-        "  kvasir corpus tang package -o DIR && kvasir demo --corpus DIR/tang.txt",
+        "  kvasir corpus tang package -o DIR\n  kvasir demo --corpus DIR/tang.txt",
     .corpus = "The corpus: {}, {} poems, {} characters.",
 
     .next_title = "The model only gives probabilities",
@@ -113,7 +113,7 @@ constexpr DemoTexts kGerman = {
     .no_corpus =
         "Wie lange Stücke jeder Probe im Korpus stehen, und live gezählte Häufigkeiten, zeigt die "
         "Demo mit dem Korpus: npm-Paket chinese-poetry 2.0.1 auspacken, dann\n"
-        "  kvasir corpus tang package -o DIR && kvasir demo --lang de --corpus DIR/tang.txt",
+        "  kvasir corpus tang package -o DIR\n  kvasir demo --lang de --corpus DIR/tang.txt",
     .corpus = "Das Korpus: {}, {} Gedichte, {} Zeichen.",
 
     .next_title = "Das Modell liefert nur Wahrscheinlichkeiten",
@@ -213,7 +213,7 @@ constexpr DemoTexts kChinese = {
     .no_corpus =
         "想看每个样本与语料重合的最长片段，并现场计数：先解开 npm 包 chinese-poetry "
         "2.0.1，再运行\n"
-        "  kvasir corpus tang package -o DIR && kvasir demo --lang zh --corpus DIR/tang.txt",
+        "  kvasir corpus tang package -o DIR\n  kvasir demo --lang zh --corpus DIR/tang.txt",
     .corpus = "语料：{}，{} 首诗，{} 个字符。",
 
     .next_title = "模型只给出概率",

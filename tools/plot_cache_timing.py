@@ -43,7 +43,8 @@ def main(source, target):
         f'<text x="{LEFT}" y="20" font-size="14" font-weight="bold">Time to generate n characters: '
         'same bits, with and without the KV cache</text>',
         f'<text x="{LEFT}" y="36" fill="#555555">{shape["layers"]} layers × {shape["embedding"]}, '
-        f'vocabulary {shape["vocab"]}, {document["threads"]} thread(s), {document["target"]}</text>',
+        f'vocabulary {shape["vocab"]}, {document["threads"]} thread(s), '
+        f'{document["target"]}</text>',
     ]
     step = nice_step(most_ms)
     value = 0.0

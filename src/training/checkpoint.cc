@@ -1,6 +1,8 @@
 // Checkpoints: a GGUF container of the flat arrays and of what they belong to.
 #include <algorithm>
 #include <bit>
+#include <initializer_list>
+#include <span>
 #include <string_view>
 
 #include "base/hash.h"
@@ -21,6 +23,16 @@ std::uint64_t Bits(double value) { return std::bit_cast<std::uint64_t>(value); }
 
 std::span<const std::byte> AsBytes(const base::AlignedArray<float>& array) {
   return std::as_bytes(array.span());
+}
+
+// Over everything a resumed run takes from the file.
+std::uint64_t Checksum(std::initializer_list<std::uint64_t> numbers,
+                       std::initializer_list<const base::AlignedArray<float>*> arrays) {
+  std::uint64_t sum = base::HashSpan64(std::span(numbers.begin(), numbers.size()));
+  for (const base::AlignedArray<float>* array : arrays) {
+    sum = base::HashBytes64(AsBytes(*array), sum);
+  }
+  return sum;
 }
 
 base::Result<void> ReadArray(const formats::GgufFile& file, const char* name,
@@ -70,11 +82,9 @@ base::Result<void> Trainer::SaveCheckpoint(base::Env& env, const std::string& pa
   writer.Set("checkpoint.steps_planned", options_.steps);
   writer.Set("checkpoint.steps_done", steps_done_);
   writer.Set("checkpoint.best_loss_bits", Bits(best_loss));
-  std::uint64_t sum = 0;
-  for (const auto* array : {&parameters_, &first_moment_, &second_moment_}) {
-    sum = base::HashBytes64(AsBytes(*array), sum);
-  }
-  writer.Set("checkpoint.checksum", sum);
+  writer.Set("checkpoint.checksum",
+             Checksum({Fingerprint(), options_.steps, steps_done_, Bits(best_loss)},
+                      {&parameters_, &first_moment_, &second_moment_}));
   const auto add = [&](const char* name, const base::AlignedArray<float>& array) {
     writer.AddTensorView(name, {array.size()}, tensor::DType::kF32, AsBytes(array));
   };
@@ -111,10 +121,9 @@ base::Result<void> Trainer::LoadCheckpoint(base::Env& env, const std::string& pa
   KV_TRY(ReadArray(file, "parameters", parameters));
   KV_TRY(ReadArray(file, "first_moment", first));
   KV_TRY(ReadArray(file, "second_moment", second));
-  std::uint64_t sum = 0;
-  for (const auto* array : {&parameters, &first, &second}) {
-    sum = base::HashBytes64(AsBytes(*array), sum);
-  }
+  KV_TRY(const std::uint64_t planned, metadata.GetUint("checkpoint.steps_planned"));
+  const std::uint64_t sum =
+      Checksum({fingerprint, planned, steps, best}, {&parameters, &first, &second});
   if (sum != expected) {
     return MakeError(ErrorCode::kBadData,
                      "checkpoint '{}' is damaged: checksum {:016x}, not {:016x}", path, sum,

@@ -185,6 +185,12 @@ TEST(Trainer, ResumesToTheBitsOfAnUnbrokenRun) {
     faulty.TruncateReads(cut);
     EXPECT_FALSE(second->LoadCheckpoint(faulty, path).has_value());
   }
+  // The lowest byte of the number of steps done: metadata is covered too.
+  const std::string key = "checkpoint.steps_done";
+  std::string other_steps = bytes;
+  other_steps[bytes.find(key) + key.size() + 4] ^= 1;
+  ASSERT_TRUE(base::WriteFileAtomic(base::Env::Default(), path, other_steps).has_value());
+  EXPECT_FALSE(second->LoadCheckpoint(base::Env::Default(), path).has_value());
   bytes[bytes.size() - 100] ^= 1;
   ASSERT_TRUE(base::WriteFileAtomic(base::Env::Default(), path, bytes).has_value());
   EXPECT_FALSE(second->LoadCheckpoint(base::Env::Default(), path).has_value());

@@ -9,6 +9,7 @@
 
 #include "base/env.h"
 #include "base/result.h"
+#include "base/thread_team.h"
 #include "cli/command.h"
 #include "cli/demo_texts.h"
 #include "engine/generator.h"
@@ -22,6 +23,9 @@ struct Demo {
   DemoLanguage language;
   std::uint64_t seed = 0;
   std::string_view corpus;  // UTF-8; empty: there is none.
+  // For section 6. One thread unless a number was asked for: a step of so small a model is too
+  // short for a comparison to survive another program that wants the second core.
+  base::ThreadTeam* timing_team = nullptr;
 
   const DemoTexts& texts() const { return DemoTextsOf(language); }
   std::string Integer(std::uint64_t value) const { return DemoInteger(language, value); }

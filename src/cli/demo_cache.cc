@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,14 +27,19 @@ struct Timed {
   double ms = 0;
   std::uint64_t positions = 0;
   std::uint64_t held_bytes = 0;
-  std::vector<std::uint32_t> logits;  // The bits of each step's row, one row after the other.
+  std::vector<float> logits;  // Each step's row, one after the other.
   std::vector<base::TokenId> tokens;
 };
 
 struct Compared {
   Timed with;
   Timed without;
-  bool equal() const { return with.logits == without.logits && with.tokens == without.tokens; }
+  // Bit for bit: not as numbers, of which −0 and 0 are equal.
+  bool equal() const {
+    return with.tokens == without.tokens && with.logits.size() == without.logits.size() &&
+           std::memcmp(with.logits.data(), without.logits.data(),
+                       with.logits.size() * sizeof(float)) == 0;
+  }
 };
 
 struct Task {
@@ -53,12 +58,12 @@ base::Result<Timed> RunOnce(const Demo& demo, const Task& task, bool use_cache) 
   options.use_cache = use_cache;
   KV_TRY(const auto generator,
          engine::Generator::Make(task.model, demo.open.loaded.tokenizer->vocabulary(),
-                                 *demo.open.team, options));
+                                 *demo.timing_team, options));
   Timed timed;
   timed.logits.reserve(task.characters * task.model.shape().vocab);
   engine::Observer observer;
   observer.on_logits = [&](const engine::LogitsEvent& event) {
-    for (const float logit : event.row) timed.logits.push_back(std::bit_cast<std::uint32_t>(logit));
+    timed.logits.insert(timed.logits.end(), event.row.begin(), event.row.end());
   };
   KV_TRY(const auto report, generator->Run({&request, 1}, observer));
   timed.ms = report.timing.prefill_ms + report.timing.decode_ms;
@@ -137,6 +142,7 @@ base::Result<bool> ShowCache(const Demo& demo) {
   const model::ModelShape& shape = model.shape();
   PrintHeading(6, texts.cache_title);
   PrintParagraph(texts.cache_look);
+  PrintParagraph(Fill(texts.cache_threads, demo.timing_team->size()));
   PrintHead(demo);
   bool equal = true;
   Compared last;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/env.h"
+#include "base/thread_team.h"
 #include "cli/command.h"
 #include "cli/demo.h"
 #include "cli/demo_texts.h"
@@ -65,7 +66,10 @@ base::Result<void> PrintOpening(const Demo& demo, const std::string& corpus_path
 base::Result<int> RunDemo(const DemoFlags& flags) {
   KV_TRY(const DemoLanguage language, ParseDemoLanguage(flags.language));
   KV_TRY(const OpenModel open, Open(flags.model));
-  Demo demo = {open, GeneratorOptionsOf(flags.model), language, flags.seed, {}};
+  base::ThreadTeam one(1);
+  Demo demo = {open,     GeneratorOptionsOf(flags.model),
+               language, flags.seed,
+               {},       flags.model.threads == 0 ? &one : open.team.get()};
   const std::string corpus_path = CorpusPath(flags);
   std::unique_ptr<base::FileBytes> corpus;
   if (!corpus_path.empty()) {

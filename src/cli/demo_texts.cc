@@ -78,6 +78,7 @@ constexpr DemoTexts kEnglish = {
         "means that nothing about them has changed. With it, their keys and values are kept and "
         "each step computes one position. Look for: equal logits, bit for bit, and a gain that "
         "grows with the length.",
+    .cache_threads = "Threads: {}. (--threads N for more; only the times change.)",
     .cache_head_length = "characters",
     .cache_head_positions = "positions with / without",
     .cache_head_time = "ms with / without",
@@ -179,6 +180,7 @@ constexpr DemoTexts kGerman = {
         "kausalen Maske nichts geändert hat. Mit Cache bleiben ihre Schlüssel und Werte erhalten, "
         "und jeder Schritt rechnet eine Position. Zu sehen: Bit für Bit gleiche Logits, und ein "
         "Gewinn, der mit der Länge wächst.",
+    .cache_threads = "Threads: {}. (Mehr mit --threads N; nur die Zeiten ändern sich.)",
     .cache_head_length = "Zeichen",
     .cache_head_positions = "Positionen mit / ohne",
     .cache_head_time = "ms mit / ohne",
@@ -267,6 +269,7 @@ constexpr DemoTexts kChinese = {
         "没有缓存时，写第 50 个字要把前面 49 "
         "个字重算一遍，尽管有因果掩码，它们什么也没有变。有了缓存，它们的 k 和 v "
         "都留着，每一步只算一个位置。请看：logits 逐位相同，而且越长省得越多。",
+    .cache_threads = "线程数：{}。（--threads N 可以加多；变的只有时间。）",
     .cache_head_length = "字数",
     .cache_head_positions = "位置数 有 / 无",
     .cache_head_time = "毫秒 有 / 无",

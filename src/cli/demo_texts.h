@@ -56,6 +56,7 @@ struct DemoTexts {
 
   std::string_view cache_title;
   std::string_view cache_look;
+  std::string_view cache_threads;      // threads
   std::string_view cache_head_length;  // Heads of the table's columns.
   std::string_view cache_head_positions;
   std::string_view cache_head_time;

@@ -29,7 +29,11 @@ std::uint32_t SumWordsImpl(const std::uint32_t* HWY_RESTRICT words, std::size_t 
   }
   s0 =
       hn::Add(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), hn::Add(hn::Add(s4, s5), hn::Add(s6, s7)));
-  std::uint32_t sum = hn::GetLane(hn::SumOfLanes(d, s0));
+  // Lane by lane: the compiler's own reduction adds signed numbers, whose overflow is undefined.
+  HWY_ALIGN std::uint32_t lane[hn::MaxLanes(d)];
+  hn::Store(s0, d, lane);
+  std::uint32_t sum = 0;
+  for (std::size_t j = 0; j < lanes; ++j) sum += lane[j];
   for (; i < count; ++i) sum += words[i];
   return sum;
 }

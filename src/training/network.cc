@@ -11,8 +11,6 @@ namespace kvasir::training {
 namespace {
 
 constexpr std::uint32_t kKvBlockTokens = 64;
-// Rows of logits that exist at a time: never [tokens, vocab] of a whole batch.
-constexpr std::size_t kHeadRows = 64;
 
 std::uint32_t DropBound(float probability) {
   return static_cast<std::uint32_t>(probability * 65536.0f + 0.5f);

@@ -66,6 +66,8 @@ class Network {
                 float weight, double* losses, float* gradient, float* lookup);
 
  private:
+  // Rows of logits that exist at a time: never [tokens, vocab] of a whole batch.
+  static constexpr std::size_t kHeadRows = 64;
   struct Linear {
     kernels::PackedMatrix forward;   // [outputs, inputs]
     kernels::PackedMatrix backward;  // [inputs, outputs]: its transpose

@@ -9,8 +9,6 @@
 namespace kvasir::training {
 namespace {
 
-constexpr std::size_t kHeadRows = 64;
-
 // out [rows][w.n()] = dy · W, W packed transposed; out may start from nothing.
 kernels::MatmulArgs InputGrad(const float* dy, std::size_t dy_stride,
                               const kernels::PackedMatrix& transposed, float* out) {

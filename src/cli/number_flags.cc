@@ -6,6 +6,7 @@
 #include <cmath>
 #include <system_error>
 
+#include "base/checked.h"
 #include "base/utf8.h"
 #include "cli/json_output.h"
 
@@ -59,6 +60,37 @@ base::Result<std::uint64_t> ParseUint(std::string_view what, std::string_view te
   return value;
 }
 
+base::Result<std::uint64_t> ParseBytes(std::string_view what, std::string_view text,
+                                       UintRange range) {
+  struct Suffix {
+    std::string_view name;
+    std::uint64_t factor;
+  };
+  static constexpr Suffix kSuffixes[] = {
+      {"", 1},
+      {"KiB", std::uint64_t{1} << 10},
+      {"MiB", std::uint64_t{1} << 20},
+      {"GiB", std::uint64_t{1} << 30},
+      {"TiB", std::uint64_t{1} << 40},
+      {"kB", 1'000},
+      {"MB", 1'000'000},
+      {"GB", 1'000'000'000},
+      {"TB", 1'000'000'000'000},
+  };
+  std::uint64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const std::string_view suffix = text.substr(static_cast<std::size_t>(end - text.data()));
+  for (const Suffix& known : kSuffixes) {
+    if (error != std::errc() || suffix != known.name) continue;
+    const auto bytes = base::CheckedMul(count, known.factor);
+    if (bytes && *bytes >= range.min && *bytes <= range.max) return *bytes;
+  }
+  return MakeError(
+      ErrorCode::kUsage,
+      "{} is '{}': it must be a number of bytes from {} to {}, as 1048576, 1MiB or 1MB", what,
+      Shown(text), range.min, range.max);
+}
+
 base::Result<double> ParseFloat(std::string_view what, std::string_view text, FloatRange range) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -94,6 +126,18 @@ CLI::Option* AddUint(CLI::App* command, const std::string& flags,
         return ParseUint(name, text, range);
       },
       help);
+}
+
+CLI::Option* AddBytes(CLI::App* command, const std::string& flags,
+                      std::optional<std::uint64_t>& value, UintRange range,
+                      const std::string& help) {
+  return AddParsed(
+             command, flags, value,
+             [range](std::string_view name, std::string_view text) {
+               return ParseBytes(name, text, range);
+             },
+             help)
+      ->type_name("BYTES");
 }
 
 CLI::Option* AddFloat(CLI::App* command, const std::string& flags, float& value, FloatRange range,

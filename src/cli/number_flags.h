@@ -30,6 +30,11 @@ struct FloatRange {
 base::Result<std::uint64_t> ParseUint(std::string_view what, std::string_view text,
                                       UintRange range = {});
 
+// A number of bytes: a whole number, alone or followed at once by KiB, MiB, GiB, TiB (powers of
+// 1024) or kB, MB, GB, TB (powers of 1000). The range is of bytes.
+base::Result<std::uint64_t> ParseBytes(std::string_view what, std::string_view text,
+                                       UintRange range = {});
+
 // A finite decimal number, as JSON writes them. NaN, infinity, hexadecimal and blanks are refused;
 // so is a number too large for a double (1e400). One too small is 0.
 base::Result<double> ParseFloat(std::string_view what, std::string_view text, FloatRange range);
@@ -39,6 +44,10 @@ CLI::Option* AddUint(CLI::App* command, const std::string& flags, std::uint64_t&
                      UintRange range, const std::string& help);
 CLI::Option* AddUint(CLI::App* command, const std::string& flags,
                      std::optional<std::uint64_t>& value, UintRange range, const std::string& help);
+// The same for ParseBytes.
+CLI::Option* AddBytes(CLI::App* command, const std::string& flags,
+                      std::optional<std::uint64_t>& value, UintRange range,
+                      const std::string& help);
 CLI::Option* AddFloat(CLI::App* command, const std::string& flags, float& value, FloatRange range,
                       const std::string& help);
 CLI::Option* AddFloat(CLI::App* command, const std::string& flags, double& value, FloatRange range,

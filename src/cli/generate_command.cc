@@ -191,7 +191,8 @@ void AddGenerateCommand(CommandSet& commands) {
                    "kvasir generate -p 大漠孤烟直， -n 48 --temperature 0.8 --seed 7");
   AddModelFlags(command, flags->model);
   AddPromptFlags(command, flags->prompt);
-  AddUint(command, "-n,--max-tokens", flags->max_tokens, {}, "most tokens to generate; default 64");
+  AddUint(command, "-n,--max-tokens", flags->max_tokens, {.min = 1},
+          "most tokens to generate; default 64");
   AddSamplingFlags(command, flags->sampling);
   AddTexts(command, "--stop", flags->stops, "end the text before this; may be repeated");
   AddUint(command, "--eos", flags->eos, {},

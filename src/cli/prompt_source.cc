@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "cli/generation.h"
 #include "cli/json_output.h"
+#include "cli/number_flags.h"
 #include "engine/prompt.h"
 
 namespace kvasir::cli {
@@ -47,17 +48,18 @@ class LineReader {
       return base::Success();
     }
     if (key == "seed") {
-      KV_TRY(const std::uint64_t seed, Whole(key, value));
+      KV_TRY(const std::uint64_t seed, Whole(key, value, {}));
       prompt_.seed = seed;
       return base::Success();
     }
     if (key == "max_tokens") {
-      KV_TRY(const std::uint64_t count, Whole(key, value));
+      KV_TRY(const std::uint64_t count, Whole(key, value, {.min = 1}));
       prompt_.overrides.push_back([count](GenerateRequest& r) { r.max_tokens = count; });
       return base::Success();
     }
     if (key == "top_k") {
-      KV_TRY(const std::uint64_t k, Whole(key, value, std::numeric_limits<std::uint32_t>::max()));
+      KV_TRY(const std::uint64_t k,
+             Whole(key, value, {.max = std::numeric_limits<std::uint32_t>::max()}));
       prompt_.overrides.push_back(
           [k](GenerateRequest& r) { r.sampling.top_k = static_cast<std::uint32_t>(k); });
       return base::Success();
@@ -92,13 +94,14 @@ class LineReader {
     return base::Success();
   }
 
-  base::Result<std::uint64_t> Whole(
-      const std::string& key, const json& value,
-      std::uint64_t max = std::numeric_limits<std::uint64_t>::max()) const {
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max) {
-      return Fault(fmt::format("\"{}\" must be a whole number from 0 to {}", key, max));
+  base::Result<std::uint64_t> Whole(const std::string& key, const json& value,
+                                    UintRange range) const {
+    const std::uint64_t number = value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+    if (!value.is_number_unsigned() || number < range.min || number > range.max) {
+      return Fault(
+          fmt::format("\"{}\" must be a whole number from {} to {}", key, range.min, range.max));
     }
-    return value.get<std::uint64_t>();
+    return number;
   }
 
   Prompt& prompt_;

@@ -120,9 +120,9 @@ class GenerateTest(program.CliTest):
         self.assertIn(len(run["choices"][0]["token_ids"]), (8, 9))
 
     def test_no_token_asked_for(self):
-        run = self.kvasir("generate", "-p", "春", "-n", 0, "--seed", 1, "--json").json
-        self.assertEqual((run["choices"][0]["text"], run["choices"][0]["token_ids"]), ("", []))
-        self.assertEqual(run["choices"][0]["finish_reason"], "length")
+        self.refused(2, "--max-tokens.*'0'.*from 1", "generate", "-p", "春", "-n", 0)
+        path = self.path("prompts.jsonl", '{"prompt":"春","max_tokens":0}')
+        self.refused(1, "line 1.*max_tokens.*from 1", "generate", "--prompts-file", path)
 
     def test_stops_bans_and_seeds(self):
         self.assertNotEqual(self.ids("-p", "春", "-n", 9), self.ids("-p", "春", "-n", 9, seed=8))

@@ -15,10 +15,7 @@ base::Result<std::unique_ptr<kvcache::BlockPool>> MakeSequencePool(const model::
     return MakeError(ErrorCode::kUsage, "a step of {} sequences and {} tokens: both must be >= 1",
                      options.max_batch, options.step_tokens);
   }
-  KV_TRY(const auto geometry, kvcache::CacheGeometry::Make({.layers = shape.layers,
-                                                            .kv_heads = shape.kv_heads,
-                                                            .head_dim = shape.head_dim,
-                                                            .block_tokens = options.block_tokens}));
+  KV_TRY(const auto geometry, kvcache::CacheGeometry::Make(shape.Cache(options.block_tokens)));
   const auto bytes = base::CheckedProduct(
       {sequences, geometry.BlocksFor(shape.context) + 1, geometry.block_bytes()});
   if (!bytes) {

@@ -6,10 +6,7 @@ namespace kvasir::eval {
 
 base::Result<std::unique_ptr<kvcache::BlockPool>> MakeModelCache(const model::ModelShape& shape,
                                                                  const ModelCacheOptions& options) {
-  KV_TRY(const auto geometry, kvcache::CacheGeometry::Make({.layers = shape.layers,
-                                                            .kv_heads = shape.kv_heads,
-                                                            .head_dim = shape.head_dim,
-                                                            .block_tokens = options.block_tokens}));
+  KV_TRY(const auto geometry, kvcache::CacheGeometry::Make(shape.Cache(options.block_tokens)));
   const auto bytes = base::CheckedProduct(
       {options.sequences, geometry.BlocksFor(shape.context) + 1, geometry.block_bytes()});
   if (!bytes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/check.h"
 #include "eval/model_cache.h"
 #include "kernels/targets.h"
 
@@ -27,7 +28,9 @@ const PlainSequence& AnySequence(const AxisTrial& trial) {
 std::uint64_t AnyBlockTokens(const model::ModelShape& shape, std::size_t sequences,
                              std::uint64_t low, RandomStream& random) {
   constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
-  const std::uint64_t token_bytes = shape.layers * shape.kv_heads * shape.head_dim * 2 * 4;
+  const auto geometry = kvcache::CacheGeometry::Make(shape.Cache(low));
+  KV_CHECK(geometry.has_value());  // The plain run has made one already.
+  const std::uint64_t token_bytes = geometry.value().bytes_per_token();
   const std::uint64_t most = std::clamp<std::uint64_t>(kMaxBytes / (token_bytes * sequences), low,
                                                        kvcache::kMaxBlockTokens);
   return 16 * random.Between(low / 16, most / 16);

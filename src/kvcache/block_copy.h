@@ -9,9 +9,9 @@
 
 namespace kvasir::kvcache {
 
-// Copies slots [0, slots) of every layer and head. K travels in whole tiles, so up to 15 slots
-// beyond may be overwritten too; other slots of `to` keep their bytes. Requires two different
-// blocks of this geometry, slots <= block_tokens. Thread-compatible.
+// Copies slots [0, slots) of every layer and head. K travels in whole tiles, so up to 15 slots of
+// it beyond may be overwritten too; other slots of `to`, in a latent cache all others, keep their
+// bytes. Requires two different blocks of this geometry, slots <= block_tokens. Thread-compatible.
 void CopySlots(const CacheGeometry& geometry, std::uint32_t slots, const std::byte* from,
                std::byte* to);
 

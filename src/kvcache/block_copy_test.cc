@@ -57,6 +57,24 @@ TEST_P(BlockCopyTest, CopiesTheFilledSlotsAndLeavesLaterTilesAndRows) {
   }
 }
 
+TEST_P(BlockCopyTest, CopiesTheFilledLatentRowsAndNothingElse) {
+  const CacheGeometry shape =
+      CacheGeometry::Make({.layers = 3, .block_tokens = GetParam(), .latent_dim = 7, .rope_dim = 2})
+          .value();
+  const std::size_t floats = shape.block_bytes() / sizeof(float);
+  base::AlignedArray<float> from(floats);
+  for (std::size_t i = 0; i < floats; ++i) from[i] = static_cast<float>(i + 1);
+  for (std::uint32_t slots = 0; slots <= shape.block_tokens(); ++slots) {
+    base::AlignedArray<float> to(floats);
+    CopySlots(shape, slots, reinterpret_cast<const std::byte*>(from.data()),
+              reinterpret_cast<std::byte*>(to.data()));
+    for (std::size_t i = 0; i < floats; ++i) {  // [layers][block_tokens][7 + 2]
+      const std::size_t slot = i / 9 % shape.block_tokens();
+      ASSERT_EQ(to[i], slot < slots ? from[i] : 0.0f) << slots << " " << slot;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(BlockSizes, BlockCopyTest, testing::Values(16, 32, 48));
 
 TEST(BlockCopyDeathTest, MoreSlotsThanABlockHas) {

@@ -74,6 +74,70 @@ TEST(CacheGeometryTest, PartsAreAlignedForEveryHeadDim) {
   }
 }
 
+// DeepSeek-V2: 512 + 64 values a token and layer, whatever the number of heads; 60 layers.
+TEST(CacheGeometryTest, ALatentEntryIsTheLatentAndOneKey) {
+  const CacheGeometry deepseek = Valid({.layers = 60, .latent_dim = 512, .rope_dim = 64});
+  EXPECT_TRUE(deepseek.is_latent());
+  EXPECT_EQ(deepseek.latent_dim(), 512u);
+  EXPECT_EQ(deepseek.rope_dim(), 64u);
+  EXPECT_EQ(deepseek.kv_heads(), 0u);
+  EXPECT_EQ(deepseek.head_dim(), 0u);
+  EXPECT_EQ(deepseek.layer_bytes_per_token(), (512u + 64u) * 4u);
+  EXPECT_EQ(deepseek.bytes_per_token(), 60u * 576u * 4u);
+  EXPECT_FALSE(Valid({.layers = 1, .kv_heads = 1, .head_dim = 1}).is_latent());
+}
+
+TEST(CacheGeometryTest, LatentPartsAreAlignedAndUnpaddedForEveryWidth) {
+  for (std::uint64_t latent_dim = 1; latent_dim <= kMaxHeadDim; latent_dim += 3) {
+    for (const std::uint64_t rope_dim : {0u, 1u, 6u, 64u}) {
+      for (const std::uint64_t block_tokens : {16u, 48u, 256u}) {
+        const CacheGeometry shape = Valid({.layers = 3,
+                                           .block_tokens = block_tokens,
+                                           .latent_dim = latent_dim,
+                                           .rope_dim = rope_dim});
+        const std::uint64_t part = block_tokens * (latent_dim + rope_dim) * 4;
+        for (std::uint64_t layer = 0; layer < 3; ++layer) {
+          ASSERT_EQ(shape.latent_offset(layer), layer * part);
+          ASSERT_EQ(shape.layer_offset(layer), layer * part);
+          ASSERT_EQ(shape.latent_offset(layer) % 64, 0u);
+        }
+        ASSERT_EQ(shape.block_bytes(), 3 * part);
+        ASSERT_EQ(shape.block_bytes(), block_tokens * shape.bytes_per_token());
+      }
+    }
+  }
+}
+
+TEST(CacheGeometryTest, BothKindsAtOnceOrBadLatentWidthsAreRefusedByName) {
+  for (const std::uint64_t bad :
+       std::vector<std::uint64_t>{1025, std::uint64_t{1} << 32, std::uint64_t{1} << 63,
+                                  std::numeric_limits<std::uint64_t>::max()}) {
+    EXPECT_THAT(Refusal({.layers = 1, .latent_dim = bad}),
+                AllOf(HasSubstr("latent_dim is " + std::to_string(bad)), HasSubstr("1 to 1024")));
+    EXPECT_THAT(Refusal({.layers = 1, .latent_dim = 8, .rope_dim = bad}),
+                AllOf(HasSubstr("rope_dim is " + std::to_string(bad)), HasSubstr("0 to 1024")));
+  }
+  EXPECT_THAT(Refusal({.layers = 1, .kv_heads = 2, .head_dim = 8, .latent_dim = 32}),
+              AllOf(HasSubstr("kv_heads 2"), HasSubstr("head_dim 8"), HasSubstr("latent_dim 32")));
+  EXPECT_THAT(Refusal({.layers = 1, .head_dim = 8, .latent_dim = 32}), HasSubstr("head_dim 8"));
+  EXPECT_THAT(Refusal({.layers = 1, .kv_heads = 2, .head_dim = 8, .rope_dim = 4}),
+              AllOf(HasSubstr("rope_dim is 4"), HasSubstr("latent_dim")));
+  EXPECT_THAT(Refusal({.layers = 1, .rope_dim = 4}), HasSubstr("kv_heads is 0"));
+  // No limits of single widths can make a latent block too large: 1024 · 2048 · 256 · 4 bytes.
+  EXPECT_TRUE(CacheGeometry::Make(
+                  {.layers = 1024, .block_tokens = 256, .latent_dim = 1024, .rope_dim = 1024})
+                  .has_value());
+}
+
+TEST(CacheGeometryDeathTest, OffsetsOfTheOtherKind) {
+  const CacheGeometry latent = Valid({.layers = 2, .latent_dim = 4, .rope_dim = 2});
+  EXPECT_DEATH(latent.k_offset(0), "!is_latent");
+  EXPECT_DEATH(latent.v_offset(0), "!is_latent");
+  EXPECT_DEATH(latent.latent_offset(2), "layer < layers_");
+  const CacheGeometry plain = Valid({.layers = 2, .kv_heads = 1, .head_dim = 4});
+  EXPECT_DEATH(plain.latent_offset(0), "is_latent");
+}
+
 TEST(CacheGeometryTest, BlocksForRoundsUpAndNeverOverflows) {
   const CacheGeometry shape = Valid({.layers = 1, .kv_heads = 1, .head_dim = 1});
   EXPECT_EQ(shape.BlocksFor(0), 0u);
@@ -136,6 +200,10 @@ TEST(CacheGeometryTest, EqualShapesAreEqual) {
   CacheGeometryOptions other = options;
   other.block_tokens = 32;
   EXPECT_NE(Valid(options), Valid(other));
+  const CacheGeometryOptions latent = {.layers = 2, .latent_dim = 12, .rope_dim = 4};
+  EXPECT_EQ(Valid(latent), Valid(latent));
+  EXPECT_EQ(Valid(options).bytes_per_token(), Valid(latent).bytes_per_token());
+  EXPECT_NE(Valid(options), Valid(latent));  // As many bytes, but not the same ones.
 }
 
 }  // namespace

@@ -16,8 +16,7 @@ namespace kvasir::kvcache {
 // What a sequence must hold: every row in plain vectors, and which physical block each table entry
 // stands for, as a label. Two entries with one label are one shared block.
 struct OracleSequence {
-  std::vector<std::vector<float>> k;  // [layers][length · kv_heads · head_dim]
-  std::vector<std::vector<float>> v;
+  std::vector<std::vector<float>> rows;  // [layers][length · values of an entry]
   std::vector<std::uint64_t> labels;
   std::size_t length = 0;
 };
@@ -51,6 +50,8 @@ class CacheOracle {
  private:
   bool Reserve(std::size_t index, std::size_t count);
   bool IsShared(std::uint64_t label) const;
+  // Every element the layer keeps of this position.
+  std::vector<float*> Entry(std::size_t index, std::size_t layer, std::size_t position) const;
   void Store(std::size_t index, std::size_t position, float stamp);
   void CheckContents(std::size_t index) const;
   void CheckSharing() const;

@@ -10,7 +10,7 @@
 namespace kvasir::kvcache {
 namespace {
 
-// The element of K or V, found with nothing but the layout's documentation.
+// The element of K, V or a latent row, found with nothing but the layout's documentation.
 float& KAt(const kernels::KvView& view, std::size_t position, std::size_t head,
            std::size_t column) {
   const std::size_t slot = position % view.block_tokens;
@@ -24,6 +24,11 @@ float& VAt(const kernels::KvView& view, std::size_t position, std::size_t head,
   auto* rows = reinterpret_cast<float*>(view.blocks[position / view.block_tokens] + view.v_offset);
   return rows[head * view.block_tokens * view.head_dim + slot * view.head_dim + column];
 }
+float& LatentAt(const kernels::LatentView& view, std::size_t position, std::size_t column) {
+  const std::size_t slot = position % view.block_tokens;
+  auto* rows = reinterpret_cast<float*>(view.blocks[position / view.block_tokens] + view.offset);
+  return rows[slot * (view.latent_dim + view.rope_dim) + column];
+}
 
 }  // namespace
 
@@ -32,10 +37,7 @@ CacheOracle::CacheOracle(const CacheGeometry& geometry, const BlockPoolOptions& 
     : geometry_(geometry), pool_(BlockPool::Make(geometry, options).value()) {
   for (std::size_t i = 0; i < sequences; ++i) sequences_.emplace_back(*pool_);
   oracle_.resize(sequences);
-  for (OracleSequence& oracle : oracle_) {
-    oracle.k.resize(geometry.layers());
-    oracle.v.resize(geometry.layers());
-  }
+  for (OracleSequence& oracle : oracle_) oracle.rows.resize(geometry.layers());
 }
 
 std::uint64_t CacheOracle::live_blocks() const {
@@ -80,19 +82,34 @@ bool CacheOracle::Reserve(std::size_t index, std::size_t count) {
   return reserved.has_value();
 }
 
+std::vector<float*> CacheOracle::Entry(std::size_t index, std::size_t layer,
+                                       std::size_t position) const {
+  std::vector<float*> entry;
+  if (geometry_.is_latent()) {
+    const kernels::LatentView view = sequences_[index].Latents(layer);
+    for (std::size_t column = 0; column < geometry_.latent_dim() + geometry_.rope_dim(); ++column) {
+      entry.push_back(&LatentAt(view, position, column));
+    }
+    return entry;
+  }
+  const kernels::KvView view = sequences_[index].View(layer);
+  for (std::size_t head = 0; head < geometry_.kv_heads(); ++head) {
+    for (std::size_t column = 0; column < geometry_.head_dim(); ++column) {
+      entry.push_back(&KAt(view, position, head, column));
+      entry.push_back(&VAt(view, position, head, column));
+    }
+  }
+  return entry;
+}
+
 // Stores rows no other position of any sequence has, and remembers them unless the step fails.
 void CacheOracle::Store(std::size_t index, std::size_t position, float stamp) {
   for (std::size_t layer = 0; layer < geometry_.layers(); ++layer) {
-    const kernels::KvView view = sequences_[index].View(layer);
     float value = stamp + static_cast<float>(layer) / 8;
-    for (std::size_t head = 0; head < geometry_.kv_heads(); ++head) {
-      for (std::size_t column = 0; column < geometry_.head_dim(); ++column) {
-        KAt(view, position, head, column) = value;
-        VAt(view, position, head, column) = -value;
-        oracle_[index].k[layer].push_back(value);
-        oracle_[index].v[layer].push_back(-value);
-        value += 1.0f / 128;
-      }
+    for (float* element : Entry(index, layer, position)) {
+      *element = value;
+      oracle_[index].rows[layer].push_back(value);
+      value = -value + (value < 0 ? 1.0f / 128 : 0.0f);
     }
   }
 }
@@ -111,21 +128,16 @@ bool CacheOracle::Append(std::size_t index, std::size_t count) {
 bool CacheOracle::FailedStep(std::size_t index, std::size_t count) {
   if (!Reserve(index, count)) return false;
   OracleSequence& oracle = oracle_[index];
-  const std::vector<std::vector<float>> k = oracle.k;
-  const std::vector<std::vector<float>> v = oracle.v;
+  const std::vector<std::vector<float>> rows = oracle.rows;
   for (std::size_t i = 0; i < count; ++i) Store(index, oracle.length + i, 1e30f);
-  oracle.k = k;
-  oracle.v = v;
+  oracle.rows = rows;
   return true;
 }
 
 void CacheOracle::Truncate(std::size_t index, std::size_t length) {
   OracleSequence& oracle = oracle_[index];
-  const std::size_t width = geometry_.kv_heads() * geometry_.head_dim();
-  for (std::size_t layer = 0; layer < geometry_.layers(); ++layer) {
-    oracle.k[layer].resize(length * width);
-    oracle.v[layer].resize(length * width);
-  }
+  const std::size_t width = geometry_.layer_bytes_per_token() / sizeof(float);
+  for (std::vector<float>& rows : oracle.rows) rows.resize(length * width);
   while ((oracle.labels.size() * geometry_.block_tokens()) >= length + geometry_.block_tokens()) {
     oracle.labels.pop_back();
   }
@@ -157,18 +169,15 @@ void CacheOracle::CheckContents(std::size_t index) const {
   const CachedSequence& sequence = sequences_[index];
   ASSERT_EQ(sequence.length(), oracle.length);
   for (std::size_t layer = 0; layer < geometry_.layers(); ++layer) {
-    const kernels::KvView view = sequence.View(layer);
-    std::size_t element = 0;
+    std::size_t next = 0;
     for (std::size_t position = 0; position < oracle.length; ++position) {
-      for (std::size_t head = 0; head < geometry_.kv_heads(); ++head) {
-        for (std::size_t column = 0; column < geometry_.head_dim(); ++column, ++element) {
-          if (KAt(view, position, head, column) != oracle.k[layer][element] ||
-              VAt(view, position, head, column) != oracle.v[layer][element]) {
-            FAIL() << "sequence " << index << " layer " << layer << " position " << position;
-          }
+      for (const float* element : Entry(index, layer, position)) {
+        if (*element != oracle.rows[layer][next++]) {
+          FAIL() << "sequence " << index << " layer " << layer << " position " << position;
         }
       }
     }
+    ASSERT_EQ(next, oracle.rows[layer].size());
   }
 }
 

@@ -10,14 +10,21 @@
 namespace kvasir::kvcache {
 namespace {
 
-// Block size; whether placement is shuffled.
-class RandomOperationsTest : public testing::TestWithParam<std::tuple<std::uint64_t, bool>> {};
+// Block size; whether placement is shuffled; whether entries are latents.
+class RandomOperationsTest : public testing::TestWithParam<std::tuple<std::uint64_t, bool, bool>> {
+};
 
 TEST_P(RandomOperationsTest, CacheAgreesWithTheOracle) {
-  const auto [block_tokens, shuffled] = GetParam();
-  const CacheGeometry geometry =
-      CacheGeometry::Make({.layers = 2, .kv_heads = 2, .head_dim = 3, .block_tokens = block_tokens})
-          .value();
+  const auto [block_tokens, shuffled, latent] = GetParam();
+  CacheGeometryOptions shape = {.layers = 2, .block_tokens = block_tokens};
+  if (latent) {
+    shape.latent_dim = 5;
+    shape.rope_dim = 2;
+  } else {
+    shape.kv_heads = 2;
+    shape.head_dim = 3;
+  }
+  const CacheGeometry geometry = CacheGeometry::Make(shape).value();
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
@@ -72,7 +79,8 @@ TEST_P(RandomOperationsTest, CacheAgreesWithTheOracle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BlockSizes, RandomOperationsTest,
-                         testing::Combine(testing::Values(16, 32, 64, 256), testing::Bool()));
+                         testing::Combine(testing::Values(16, 32, 64, 256), testing::Bool(),
+                                          testing::Bool()));
 
 }  // namespace
 }  // namespace kvasir::kvcache

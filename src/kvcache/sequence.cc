@@ -111,6 +111,15 @@ kernels::KvView CachedSequence::View(std::size_t layer) const {
           .head_dim = shape.head_dim()};
 }
 
+kernels::LatentView CachedSequence::Latents(std::size_t layer) const {
+  const CacheGeometry& shape = geometry();
+  return {.blocks = addresses_.data(),
+          .offset = shape.latent_offset(layer),
+          .block_tokens = shape.block_tokens(),
+          .latent_dim = shape.latent_dim(),
+          .rope_dim = shape.rope_dim()};
+}
+
 std::uint64_t CachedSequence::held_bytes(std::size_t layer) const {
   KV_CHECK(layer < geometry().layers());
   return blocks_.size() * geometry().layer_block_bytes();

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "kernels/kv_view.h"
+#include "kernels/latent_view.h"
 #include "kvcache/block_pool.h"
 #include "kvcache/cache_geometry.h"
 #include "kvcache/ids.h"
@@ -67,6 +68,8 @@ class CachedSequence {
   // reserved ones. Valid until the next non-const call on this sequence. Constant time. Requires
   // layer < layers().
   kernels::KvView View(std::size_t layer) const;
+  // The same of a latent cache. Which of the two is required, the geometry's kind says.
+  kernels::LatentView Latents(std::size_t layer) const;
 
   // The block table: position t lies in entry t / block_tokens. Valid as long as a view.
   std::span<const BlockId> blocks() const { return blocks_; }

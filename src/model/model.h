@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "base/token_id.h"
+#include "kvcache/cache_geometry.h"
 #include "kvcache/sequence.h"
 
 namespace kvasir::model {
@@ -23,13 +24,21 @@ struct ModelShape {
   std::string_view architecture;
   std::uint64_t layers = 0;
   std::uint64_t heads = 0;
-  std::uint64_t kv_heads = 0;
+  std::uint64_t kv_heads = 0;  // This and head_dim: 0 where the cache holds latents.
   std::uint64_t head_dim = 0;
   std::uint64_t embedding = 0;
   std::uint64_t feed_forward = 0;
   std::uint64_t context = 0;  // Longest sequence, in tokens.
   std::uint64_t vocab = 0;
   std::uint64_t parameters = 0;
+  // Multi-head latent attention: what the cache holds of a token instead of keys and values.
+  std::uint64_t latent_dim = 0;
+  std::uint64_t rope_dim = 0;
+
+  // The cache this model needs.
+  kvcache::CacheGeometryOptions Cache(std::uint64_t block_tokens) const {
+    return {layers, kv_heads, head_dim, block_tokens, latent_dim, rope_dim};
+  }
 };
 
 // New tokens of one sequence. The first stands at position sequence->length(); all are computed in

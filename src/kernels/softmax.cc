@@ -40,6 +40,9 @@ void WeightsImpl(const float* x, std::size_t n, float max, float divisor, float*
   const V16 max16 = Set16(max);
   const V16 divisor16 = Set16(divisor);
   std::size_t i = 0;
+  if (divisor == 1.0f) {  // x / 1 is x: the same bits without the slowest instruction.
+    for (; i + 16 <= n; i += 16) Store16(Exp16(Sub16(Load16(x + i), max16)), out + i);
+  }
   for (; i + 16 <= n; i += 16)
     Store16(Exp16(Div16(Sub16(Load16(x + i), max16), divisor16)), out + i);
   if (i < n) {

@@ -9,12 +9,10 @@
 #include "base/check.h"
 #include "kernels/scalar_math.h"
 #include "kernels/softmax.h"
+#include "kernels/weight_sums.h"
 
 namespace kvasir::sampling {
 namespace {
-
-constexpr std::size_t kLanes = 16;
-constexpr std::size_t kChunk = 256;  // A multiple of kLanes: a chunk starts at lane 0.
 
 // Orders tokens by logit descending, then id ascending, as unsigned numbers descending.
 std::uint64_t RankKey(float logit, base::TokenId id) {
@@ -42,21 +40,8 @@ base::TokenId IdOfKey(std::uint64_t key) { return ~static_cast<std::uint32_t>(ke
 
 base::Result<LogNormaliser> Normalise(std::span<const float> logits) {
   KV_TRY(const float max, FiniteMax(logits));
-  double lane[kLanes] = {};
-  float weight[kChunk];
-  for (std::size_t begin = 0; begin < logits.size(); begin += kChunk) {
-    const std::size_t count = std::min(kChunk, logits.size() - begin);
-    kernels::SoftmaxWeights(logits.data() + begin, count, max, 1.0f, weight);
-    std::size_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      for (std::size_t j = 0; j < kLanes; ++j) lane[j] += static_cast<double>(weight[i + j]);
-    }
-    for (std::size_t j = 0; i + j < count; ++j) lane[j] += static_cast<double>(weight[i + j]);
-  }
-  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
-  }
-  return LogNormaliser{max, kernels::LogF64(lane[0])};
+  const double sum = kernels::ExpSumF64(logits.data(), logits.size(), max);
+  return LogNormaliser{max, kernels::LogF64(sum)};
 }
 
 base::Result<double> LogSumExp(std::span<const float> logits) {

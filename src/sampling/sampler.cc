@@ -7,14 +7,13 @@
 #include "base/check.h"
 #include "base/philox.h"
 #include "kernels/softmax.h"
+#include "kernels/weight_sums.h"
 
 namespace kvasir::sampling {
 namespace {
 
 using base::TokenId;
 using base::TokenMask;
-
-constexpr std::size_t kBlock = 64;
 
 }  // namespace
 
@@ -23,7 +22,7 @@ base::Result<void> Sampler::Prepare(std::size_t vocab_size) {
   if (scores_.size() == vocab_size) return base::Success();
   KV_TRY(Validate(options_, vocab_size));
   scores_.resize(vocab_size);
-  partial_.resize((vocab_size + kBlock - 1) / kBlock);
+  cumulative_.resize((vocab_size + kernels::kWeightBlock - 1) / kernels::kWeightBlock);
   seen_ = TokenMask(vocab_size);
   return base::Success();
 }
@@ -70,40 +69,31 @@ base::Result<DrawnToken> Sampler::Draw(std::span<const float> logits,
 
 std::size_t Sampler::DrawIndex(std::span<const float> weights, std::uint32_t text_position,
                                std::size_t* positive) {
-  // One chain of additions over all weights; its value after every block is kept, so that the walk
-  // below starts next to its goal with the very numbers a walk from the start would have.
-  double total = 0;
-  std::size_t count = 0;
-  const std::size_t blocks = (weights.size() + kBlock - 1) / kBlock;
-  for (std::size_t b = 0; b < blocks; ++b) {
-    for (float weight :
-         weights.subspan(b * kBlock, std::min(kBlock, weights.size() - b * kBlock))) {
-      total += static_cast<double>(weight);
-      count += weight > 0.0f ? 1 : 0;
-    }
-    partial_[b] = total;
-  }
-  *positive = count;
+  const std::size_t blocks = (weights.size() + kernels::kWeightBlock - 1) / kernels::kWeightBlock;
+  *positive = kernels::CumulativeWeights(weights.data(), weights.size(), cumulative_.data());
   constexpr std::uint32_t kFirstAttempt = 0;
   const std::array<std::uint32_t, 4> words =
       base::Philox4x32(seed_, {choice_index_, text_position,
                                static_cast<std::uint32_t>(DrawPurpose::kToken), kFirstAttempt});
-  const double goal = base::UniformDouble(words[0], words[1]) * total;
-  std::size_t block = 0;
-  while (block < blocks && partial_[block] <= goal) ++block;
-  if (block == blocks) {
-    // u · total was rounded up to total.
-    std::size_t index = weights.size() - 1;
-    while (!(weights[index] > 0.0f)) --index;
-    return index;
+  const double goal = base::UniformDouble(words[0], words[1]) * cumulative_[blocks - 1];
+  // The cumulative sums do not fall, so the block is found by halving. u · total may be rounded up
+  // to total: then the last block that adds anything counts.
+  const auto begin = cumulative_.begin();
+  const auto end = begin + static_cast<std::ptrdiff_t>(blocks);
+  auto block = std::upper_bound(begin, end, goal);
+  if (block == end) block = std::lower_bound(begin, end, cumulative_[blocks - 1]);
+  const std::size_t first = static_cast<std::size_t>(block - begin) * kernels::kWeightBlock;
+  double sum = block == begin ? 0.0 : *(block - 1);
+  std::size_t drawn = weights.size();
+  // A chain within the block may round to less than the block's own sum: its last weight counts.
+  for (std::size_t i = first; i < std::min(weights.size(), first + kernels::kWeightBlock); ++i) {
+    if (!(weights[i] > 0.0f)) continue;
+    drawn = i;
+    sum += static_cast<double>(weights[i]);
+    if (sum > goal) break;
   }
-  double sum = block == 0 ? 0.0 : partial_[block - 1];
-  std::size_t index = block * kBlock;
-  while (sum + static_cast<double>(weights[index]) <= goal) {
-    sum += static_cast<double>(weights[index]);
-    ++index;
-  }
-  return index;
+  KV_CHECK(drawn < weights.size());
+  return drawn;
 }
 
 }  // namespace kvasir::sampling

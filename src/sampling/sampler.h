@@ -61,9 +61,9 @@ class Sampler {
   std::uint64_t seed_;
   std::uint32_t choice_index_;
 
-  std::vector<float> scores_;    // [vocab]: adjusted logits, then weights
-  std::vector<double> partial_;  // [ceil(vocab / 64)]: cumulative weight after each block
-  base::TokenMask seen_;         // [vocab], empty between calls
+  std::vector<float> scores_;       // [vocab]: adjusted logits, then weights
+  std::vector<double> cumulative_;  // [ceil(vocab / 64)]: weight of all blocks up to each
+  base::TokenMask seen_;            // [vocab], empty between calls
   CandidateFilter filter_;
 };
 

@@ -1,0 +1,396 @@
+#include "kvcache/cache_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/checked.h"
+
+namespace kvasir::kvcache {
+namespace {
+
+using base::ErrorCode;
+using base::MakeError;
+using base::Result;
+
+constexpr std::uint64_t kScaleBytes = 2;
+constexpr std::uint64_t kMinimumBytes = 2;
+
+// A number that remembers whether it went beyond 64 bits on the way.
+class Amount {
+ public:
+  Amount(std::uint64_t value) : value_(value) {}  // NOLINT: numbers mix with amounts in formulas.
+  std::optional<std::uint64_t> value() const { return value_; }
+
+  friend Amount operator+(Amount a, Amount b) {
+    return a.value_ && b.value_ ? Amount(base::CheckedAdd(*a.value_, *b.value_))
+                                : Amount(std::nullopt);
+  }
+  friend Amount operator*(Amount a, Amount b) {
+    return a.value_ && b.value_ ? Amount(base::CheckedMul(*a.value_, *b.value_))
+                                : Amount(std::nullopt);
+  }
+  Amount& operator+=(Amount other) { return *this = *this + other; }
+
+ private:
+  explicit Amount(std::optional<std::uint64_t> value) : value_(value) {}
+  std::optional<std::uint64_t> value_;
+};
+
+std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+// Bytes of `width` numbers that share a scale.
+Amount RowBytes(PlanDType dtype, std::uint64_t width) {
+  switch (dtype) {
+    case PlanDType::kF32:
+      return Amount(width) * 4;
+    case PlanDType::kF16:
+    case PlanDType::kBF16:
+      return Amount(width) * 2;
+    case PlanDType::kInt8:
+      return Amount(width) + kScaleBytes;
+    case PlanDType::kInt4:
+      return Amount(CeilDiv(width, 2)) + kScaleBytes + kMinimumBytes;
+  }
+  return 0;
+}
+
+// The same for the formula.
+std::string RowText(PlanDType dtype, const std::string& width) {
+  switch (dtype) {
+    case PlanDType::kF32:
+      return fmt::format("{} × 4 bytes", width);
+    case PlanDType::kF16:
+    case PlanDType::kBF16:
+      return fmt::format("{} × 2 bytes", width);
+    case PlanDType::kInt8:
+      return fmt::format("({} bytes + 2 of scale)", width);
+    case PlanDType::kInt4:
+      return fmt::format("({} ÷ 2 bytes + 4 of scale and minimum)", width);
+  }
+  return "";
+}
+
+// What one layer holds: rows in blocks, and with key_group the keys beside them.
+struct LayerFormat {
+  Amount row = 0;    // Bytes a position, in blocks.
+  Amount group = 0;  // Bytes of a complete group of keys.
+  Amount tail = 0;   // Bytes a sequence for the group that is not complete.
+  Amount token = 0;  // Bytes a position in all, on average.
+  std::string formula;
+};
+
+LayerFormat FormatOf(const PlanShape& shape, const PlanPolicy& policy) {
+  LayerFormat format;
+  if (policy.hidden) {
+    format.row = format.token = RowBytes(PlanDType::kF32, shape.embedding);
+    format.formula = fmt::format("{} layers × {} (the layer's input)", shape.layers,
+                                 RowText(PlanDType::kF32, fmt::to_string(shape.embedding)));
+    return format;
+  }
+  const bool latent = shape.latent_dim != 0;
+  const Amount width = latent ? Amount(shape.latent_dim) + shape.rope_dim : shape.head_dim;
+  const std::string width_text = latent ? fmt::format("({} + {})", shape.latent_dim, shape.rope_dim)
+                                        : fmt::to_string(shape.head_dim);
+  const std::uint64_t heads = latent ? 1 : shape.kv_heads;
+  const std::string heads_text = latent ? "" : fmt::format("{} kv heads × ", heads);
+  const Amount row = width.value() ? Amount(heads) * RowBytes(policy.dtype, *width.value()) : width;
+  const std::string row_text = heads_text + RowText(policy.dtype, width_text);
+  if (policy.key_group == 0) {
+    format.row = format.token = Amount(latent ? 1 : 2) * row;
+    format.formula =
+        fmt::format("{}{} layers × {}", latent ? "" : "2 (K and V) × ", shape.layers, row_text);
+    return format;
+  }
+  const Amount channels = Amount(heads) * width;
+  format.group = channels * (policy.key_group / 2 + kScaleBytes + kMinimumBytes);
+  format.tail = channels * policy.key_group * 4;
+  if (!latent) format.row = row;
+  format.token = format.row;
+  if (format.group.value()) format.token += CeilDiv(*format.group.value(), policy.key_group);
+  format.formula =
+      fmt::format("{} layers × ({}{}{} × (4 + 32 ÷ {}) ÷ 8 bytes of K)", shape.layers,
+                  latent ? "" : row_text + " of V + ", heads_text, width_text, policy.key_group);
+  return format;
+}
+
+Result<void> CheckShape(const PlanShape& shape, const PlanPolicy& policy) {
+  if (shape.layers < 1 || shape.layers > kMaxPlanLayers) {
+    return MakeError(ErrorCode::kUsage, "layers is {}, but must be 1 to {}", shape.layers,
+                     kMaxPlanLayers);
+  }
+  if (policy.hidden) {
+    if (shape.embedding >= 1) return base::Success();
+    return MakeError(ErrorCode::kUsage,
+                     "embedding is 0, but a cache of the layers' inputs needs the model's width");
+  }
+  if (shape.latent_dim == 0) {
+    if (shape.kv_heads < 1 || shape.head_dim < 1) {
+      return MakeError(ErrorCode::kUsage,
+                       "kv_heads is {} and head_dim {}, but both must be at least 1",
+                       shape.kv_heads, shape.head_dim);
+    }
+    if (shape.rope_dim == 0) return base::Success();
+    return MakeError(ErrorCode::kUsage, "rope_dim is {}, but there is no latent_dim",
+                     shape.rope_dim);
+  }
+  if (shape.kv_heads == 0 && shape.head_dim == 0) return base::Success();
+  return MakeError(ErrorCode::kUsage,
+                   "latent_dim is {} beside kv_heads {} and head_dim {}: a layer caches a latent, "
+                   "or keys and values",
+                   shape.latent_dim, shape.kv_heads, shape.head_dim);
+}
+
+Result<void> CheckPolicy(const PlanPolicy& policy) {
+  if (policy.sinks != 0 && policy.window == 0) {
+    return MakeError(ErrorCode::kUsage, "sinks is {}, but there is no window", policy.sinks);
+  }
+  if (policy.hidden && (policy.dtype != PlanDType::kF32 || policy.key_group != 0)) {
+    return MakeError(ErrorCode::kUsage, "a cache of the layers' inputs holds f32, not {}",
+                     PlanDTypeName(policy.dtype));
+  }
+  if (policy.key_group == 0) return base::Success();
+  if (policy.key_group % 16 != 0) {
+    return MakeError(ErrorCode::kUsage, "key_group is {}, but must be a multiple of 16",
+                     policy.key_group);
+  }
+  if (policy.dtype != PlanDType::kInt4 || policy.window != 0) {
+    return MakeError(ErrorCode::kUsage, "key_group is {}, but is for int4 without a window",
+                     policy.key_group);
+  }
+  return base::Success();
+}
+
+Result<void> CheckWorkload(const PlanPolicy& policy, const PlanWorkload& workload) {
+  // The rules for block sizes are the cache's own.
+  KV_TRY(CacheGeometry::Make(
+      {.layers = 1, .kv_heads = 1, .head_dim = 1, .block_tokens = workload.block_tokens}));
+  if (workload.requests.empty()) return MakeError(ErrorCode::kUsage, "there are no requests");
+  for (const PlanRequests& request : workload.requests) {
+    if (request.count < 1 || request.tokens < 1) {
+      return MakeError(ErrorCode::kUsage, "{} requests of {} tokens: both must be at least 1",
+                       request.count, request.tokens);
+    }
+    if (workload.shared_prefix > request.tokens) {
+      return MakeError(ErrorCode::kUsage, "shared_prefix is {}, but a request has only {} tokens",
+                       workload.shared_prefix, request.tokens);
+    }
+  }
+  if (workload.shared_prefix != 0 && policy.window != 0) {
+    return MakeError(ErrorCode::kUsage,
+                     "shared_prefix is {}, but a window of {} frees the blocks of a prefix: "
+                     "plan one or the other",
+                     workload.shared_prefix, policy.window);
+  }
+  return base::Success();
+}
+
+// Blocks, and groups of keys, that hold something of positions below `tokens`.
+struct Held {
+  std::uint64_t blocks = 0;
+  std::uint64_t groups = 0;
+};
+
+// The most held on the way to this length. A window of W positions lies in (W − 1) / B rounded up
+// blocks and one more when a position has just begun a block; sinks keep their blocks.
+Held HeldAt(std::uint64_t tokens, const PlanPolicy& policy, std::uint64_t block_tokens) {
+  Held held;
+  held.blocks = CeilDiv(tokens, block_tokens);
+  if (policy.window != 0) {
+    const Amount most =
+        Amount(CeilDiv(policy.sinks, block_tokens)) + CeilDiv(policy.window - 1, block_tokens) + 1;
+    held.blocks = std::min(held.blocks, most.value().value_or(held.blocks));
+  }
+  if (policy.key_group != 0) held.groups = tokens / policy.key_group;
+  return held;
+}
+
+// Positions that the query after `tokens` others sees of these.
+std::uint64_t Visible(std::uint64_t tokens, const PlanPolicy& policy) {
+  if (policy.window == 0) return tokens;
+  return std::min(tokens, (Amount(policy.window) + policy.sinks).value().value_or(tokens));
+}
+
+// What all complete blocks and groups of the prefix take, held once.
+Held SharedHeld(const PlanPolicy& policy, const PlanWorkload& workload) {
+  return {workload.shared_prefix / workload.block_tokens,
+          policy.key_group == 0 ? 0 : workload.shared_prefix / policy.key_group};
+}
+
+// Everything in amounts, so that one check at the end finds any overflow.
+struct Totals {
+  Amount sequences = 0, tokens = 0, blocks = 0, groups = 0, visible = 0;
+  Amount empty_slots = 0;
+};
+
+// Of all requests; what the prefix shares is not part of it.
+Totals PrivateTotals(const PlanPolicy& policy, const PlanWorkload& workload) {
+  const Held shared = SharedHeld(policy, workload);
+  Totals totals;
+  for (const PlanRequests& request : workload.requests) {
+    const Held held = HeldAt(request.tokens, policy, workload.block_tokens);
+    const Amount count = request.count;
+    totals.sequences += count;
+    totals.tokens += count * request.tokens;
+    totals.blocks += count * (held.blocks - shared.blocks);
+    totals.groups += count * (held.groups - shared.groups);
+    totals.visible += count * Visible(request.tokens, policy);
+    const Amount slots = Amount(held.blocks) * workload.block_tokens;
+    totals.empty_slots +=
+        slots.value() ? count * (*slots.value() - Visible(request.tokens, policy)) : slots;
+  }
+  return totals;
+}
+
+Amount BytesOf(const PlanShape& shape, const LayerFormat& format, std::uint64_t block_tokens,
+               Amount blocks, Amount groups, Amount sequences) {
+  return Amount(shape.layers) *
+         (blocks * block_tokens * format.row + groups * format.group + sequences * format.tail);
+}
+
+Amount SharedBytes(const PlanShape& shape, const PlanPolicy& policy, const PlanWorkload& workload,
+                   const LayerFormat& format) {
+  const Held shared = SharedHeld(policy, workload);
+  return BytesOf(shape, format, workload.block_tokens, shared.blocks, shared.groups, 0);
+}
+
+Amount PrivateBytes(const PlanShape& shape, const PlanPolicy& policy, const PlanWorkload& workload,
+                    const LayerFormat& format) {
+  const Totals totals = PrivateTotals(policy, workload);
+  return BytesOf(shape, format, workload.block_tokens, totals.blocks, totals.groups,
+                 totals.sequences);
+}
+
+Result<void> CheckAll(const PlanShape& shape, const PlanPolicy& policy,
+                      const PlanWorkload& workload) {
+  KV_TRY(CheckShape(shape, policy));
+  KV_TRY(CheckPolicy(policy));
+  return CheckWorkload(policy, workload);
+}
+
+// What is refused because a product of these is beyond 64 bits.
+base::Error TooLarge(const LayerFormat& format, const PlanWorkload& workload) {
+  std::string requests;
+  for (const PlanRequests& request : workload.requests) {
+    if (requests.size() > 100) {
+      requests += " + …";
+      break;
+    }
+    requests += fmt::format("{}{} × {} tokens", requests.empty() ? "" : " + ", request.count,
+                            request.tokens);
+  }
+  return MakeError(ErrorCode::kUsage,
+                   "the cache is larger than 2^64 bytes: {} a token, {} in blocks of {}",
+                   format.formula, requests, workload.block_tokens);
+}
+
+bool RunsHere(const PlanShape& shape, const PlanPolicy& policy, const PlanWorkload& workload) {
+  return policy.dtype == PlanDType::kF32 && policy.window == 0 && !policy.hidden &&
+         CacheGeometry::Make({.layers = shape.layers,
+                              .kv_heads = shape.kv_heads,
+                              .head_dim = shape.head_dim,
+                              .block_tokens = workload.block_tokens,
+                              .latent_dim = shape.latent_dim,
+                              .rope_dim = shape.rope_dim})
+             .has_value();
+}
+
+}  // namespace
+
+std::string_view PlanDTypeName(PlanDType dtype) {
+  switch (dtype) {
+    case PlanDType::kF32:
+      return "f32";
+    case PlanDType::kF16:
+      return "f16";
+    case PlanDType::kBF16:
+      return "bf16";
+    case PlanDType::kInt8:
+      return "int8";
+    case PlanDType::kInt4:
+      return "int4";
+  }
+  return "?";
+}
+
+std::optional<PlanDType> FindPlanDType(std::string_view name) {
+  for (const PlanDType dtype : kPlanDTypes) {
+    if (PlanDTypeName(dtype) == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+Result<CachePlan> PlanCache(const PlanShape& shape, const PlanPolicy& policy,
+                            const PlanWorkload& workload) {
+  KV_TRY(CheckAll(shape, policy, workload));
+  LayerFormat format = FormatOf(shape, policy);
+  const Totals totals = PrivateTotals(policy, workload);
+  PlanWorkload unshared = workload;
+  unshared.shared_prefix = 0;
+
+  const Amount per_token = Amount(shape.layers) * format.token;
+  const Amount block = Amount(shape.layers) * workload.block_tokens * format.row;
+  const Amount total =
+      SharedBytes(shape, policy, workload, format) + PrivateBytes(shape, policy, workload, format);
+  const Amount without_sharing = PrivateBytes(shape, policy, unshared, format);
+  const Amount blocks = totals.blocks + SharedHeld(policy, workload).blocks;
+  const Amount empty = Amount(shape.layers) * format.row * totals.empty_slots;
+  const Amount read = per_token * totals.visible;
+  for (const Amount& amount : {per_token, block, total, without_sharing, blocks, empty, read,
+                               totals.tokens, totals.sequences}) {
+    if (!amount.value()) return TooLarge(format, workload);
+  }
+  return CachePlan{
+      .runs = RunsHere(shape, policy, workload),
+      .bytes_per_token = *per_token.value(),
+      .bytes_per_layer = std::vector<std::uint64_t>(shape.layers, *format.token.value()),
+      .block_bytes = *block.value(),
+      .sequences = *totals.sequences.value(),
+      .tokens = *totals.tokens.value(),
+      .blocks = *blocks.value(),
+      .bytes_total = *total.value(),
+      .bytes_without_sharing = *without_sharing.value(),
+      .bytes_empty = *empty.value(),
+      .bytes_read_per_step = *read.value(),
+      .formula = fmt::format("{} = {} bytes", format.formula, *per_token.value())};
+}
+
+Result<CacheFit> FitCache(const PlanShape& shape, const PlanPolicy& policy,
+                          const PlanWorkload& workload, std::uint64_t memory_bytes) {
+  KV_TRY(CheckAll(shape, policy, workload));
+  const LayerFormat format = FormatOf(shape, policy);
+  const auto shared = SharedBytes(shape, policy, workload, format).value();
+  const auto own = PrivateBytes(shape, policy, workload, format).value();
+  if (!shared || !own) return TooLarge(format, workload);
+  CacheFit fit;
+  // A list that is all prefix takes nothing of its own: it fits as often as one likes.
+  if (*shared <= memory_bytes) {
+    fit.times = *own == 0 ? CacheFit::kEndless : (memory_bytes - *shared) / *own;
+  }
+  PlanWorkload longer = workload;
+  for (const PlanRequests& request : workload.requests) {
+    if (request.tokens != workload.requests.front().tokens) return fit;
+  }
+  const auto fits = [&](std::uint64_t tokens) {
+    for (PlanRequests& request : longer.requests) request.tokens = tokens;
+    longer.shared_prefix = std::min(workload.shared_prefix, tokens);
+    const auto bytes =
+        (SharedBytes(shape, policy, longer, format) + PrivateBytes(shape, policy, longer, format))
+            .value();
+    return bytes && *bytes <= memory_bytes;
+  };
+  constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 48;
+  if (fits(kMostTokens)) {
+    fit.longest = CacheFit::kEndless;
+    return fit;
+  }
+  std::uint64_t longest = 0;  // fits, or is nothing
+  std::uint64_t beyond = kMostTokens;
+  while (beyond - longest > 1) {
+    const std::uint64_t middle = longest + (beyond - longest) / 2;
+    (fits(middle) ? longest : beyond) = middle;
+  }
+  fit.longest = longest;
+  return fit;
+}
+
+}  // namespace kvasir::kvcache

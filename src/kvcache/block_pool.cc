@@ -48,7 +48,7 @@ BlockPool::BlockPool(const CacheGeometry& geometry, const BlockPoolOptions& opti
       memory_(options.memory != nullptr ? *options.memory : BlockMemory::System()) {}
 
 BlockPool::~BlockPool() {
-  KV_CHECK(references_ == 0);  // Otherwise a sequence outlives its pool.
+  KV_CHECK(references_ == 0 && keeper_ == nullptr);  // Otherwise one of them outlives its pool.
   for (const Block& block : blocks_) {
     ASAN_UNPOISON_MEMORY_REGION(block.data, geometry_.block_bytes());
     memory_.Free(block.data, geometry_.block_bytes());
@@ -56,7 +56,7 @@ BlockPool::~BlockPool() {
 }
 
 Result<void> BlockPool::CheckAvailable(std::uint64_t wanted_blocks) const {
-  const std::uint64_t live_blocks = blocks_.size() - free_.size();
+  const std::uint64_t live_blocks = LiveBlocks();
   if (wanted_blocks <= capacity_blocks_ - live_blocks) return base::Success();
   return MakeError(ErrorCode::kExhausted,
                    "the cache budget of {} blocks of {} bytes has {} left, but {} more are needed",
@@ -70,6 +70,7 @@ Result<BlockId> BlockPool::Allocate() {
   while (free_.size() < choices && blocks_.size() < capacity_blocks_) {
     if (!Grow()) break;
   }
+  if (free_.empty() && idle_blocks_ > 0) keeper_->GiveUpIdle();
   if (free_.empty()) {
     return MakeError(ErrorCode::kExhausted,
                      "the machine has no memory for one more cache block of {} bytes ({} are held)",
@@ -81,7 +82,7 @@ Result<BlockId> BlockPool::Allocate() {
   if (placement_seed_) std::memset(block.data, kNanByte, geometry_.block_bytes());
   block.references = 1;
   ++references_;
-  peak_live_blocks_ = std::max<std::uint64_t>(peak_live_blocks_, blocks_.size() - free_.size());
+  peak_live_blocks_ = std::max(peak_live_blocks_, LiveBlocks());
   return id;
 }
 
@@ -91,7 +92,7 @@ bool BlockPool::Grow() {
   if (data == nullptr) return false;
   ASAN_POISON_MEMORY_REGION(data, geometry_.block_bytes());
   free_.push_back(BlockId(static_cast<std::uint32_t>(blocks_.size())));
-  blocks_.push_back({.data = data, .references = 0});
+  blocks_.push_back({.data = data, .references = 0, .kept = false});
   return true;
 }
 
@@ -107,10 +108,17 @@ BlockId BlockPool::TakeFree() {
 }
 
 void BlockPool::AddRef(BlockId id) {
-  Block& block = LiveBlock(id);
+  KV_CHECK(id.index() < blocks_.size());
+  Block& block = blocks_[id.index()];
+  KV_CHECK(block.references > 0 || block.kept);
   KV_CHECK(block.references < std::numeric_limits<std::uint32_t>::max());
-  if (++block.references == 2) ++shared_blocks_;
   ++references_;
+  if (++block.references == 2) ++shared_blocks_;
+  if (block.references > 1) return;
+  --idle_blocks_;
+  peak_live_blocks_ = std::max(peak_live_blocks_, LiveBlocks());
+  ASAN_UNPOISON_MEMORY_REGION(block.data, geometry_.block_bytes());
+  keeper_->OnLive(id);
 }
 
 void BlockPool::Release(BlockId id) {
@@ -119,8 +127,41 @@ void BlockPool::Release(BlockId id) {
   if (--block.references == 1) --shared_blocks_;
   if (block.references > 0) return;
   ASAN_POISON_MEMORY_REGION(block.data, geometry_.block_bytes());
+  if (!block.kept) {
+    free_.push_back(id);
+    return;
+  }
+  ++idle_blocks_;
+  keeper_->OnIdle(id);
+}
+
+void BlockPool::SetKeeper(BlockKeeper* keeper) {
+  KV_CHECK(keeper == nullptr || keeper_ == nullptr);
+  keeper_ = keeper;
+}
+
+void BlockPool::Keep(BlockId id) {
+  Block& block = LiveBlock(id);
+  KV_CHECK(keeper_ != nullptr && !block.kept);
+  block.kept = true;
+}
+
+void BlockPool::StopKeeping(BlockId id) {
+  KV_CHECK(id.index() < blocks_.size() && blocks_[id.index()].kept);
+  Block& block = blocks_[id.index()];
+  block.kept = false;
+  if (block.references > 0) return;
+  --idle_blocks_;
   free_.push_back(id);
 }
+
+void BlockPool::MakeWritable(BlockId id) {
+  KV_CHECK(references(id) == 1 && kept(id));
+  keeper_->GiveUp(id);
+  KV_CHECK(IsWritable(id));
+}
+
+bool BlockPool::kept(BlockId id) const { return LiveBlock(id).kept; }
 
 std::byte* BlockPool::data(BlockId id) const { return LiveBlock(id).data; }
 
@@ -138,9 +179,10 @@ BlockPool::Block& BlockPool::LiveBlock(BlockId id) {
 BlockPoolStats BlockPool::stats() const {
   return {.block_bytes = geometry_.block_bytes(),
           .capacity_blocks = capacity_blocks_,
-          .live_blocks = blocks_.size() - free_.size(),
+          .live_blocks = LiveBlocks(),
           .shared_blocks = shared_blocks_,
           .references = references_,
+          .idle_blocks = idle_blocks_,
           .free_blocks = free_.size(),
           .peak_live_blocks = peak_live_blocks_};
 }
@@ -148,22 +190,27 @@ BlockPoolStats BlockPool::stats() const {
 void BlockPool::CheckInvariants() const {
   std::uint64_t live_blocks = 0;
   std::uint64_t shared_blocks = 0;
+  std::uint64_t idle_blocks = 0;
   std::uint64_t references = 0;
   for (const Block& block : blocks_) {
     KV_CHECK(block.data != nullptr && reinterpret_cast<std::uintptr_t>(block.data) % 64 == 0);
     references += block.references;
     if (block.references >= 1) ++live_blocks;
     if (block.references >= 2) ++shared_blocks;
+    if (block.references == 0 && block.kept) ++idle_blocks;
+    KV_CHECK(!block.kept || keeper_ != nullptr);
   }
   KV_CHECK(blocks_.size() <= capacity_blocks_);
   KV_CHECK(shared_blocks == shared_blocks_);
   KV_CHECK(references == references_);
   KV_CHECK(live_blocks <= peak_live_blocks_ && peak_live_blocks_ <= blocks_.size());
 
-  KV_CHECK(live_blocks + free_.size() == blocks_.size());
+  KV_CHECK(idle_blocks == idle_blocks_);
+  KV_CHECK(live_blocks + idle_blocks + free_.size() == blocks_.size());
   std::vector<bool> is_free(blocks_.size(), false);
   for (const BlockId id : free_) {
     KV_CHECK(id.index() < blocks_.size() && blocks_[id.index()].references == 0);
+    KV_CHECK(!blocks_[id.index()].kept);
     KV_CHECK(!is_free[id.index()]);
     is_free[id.index()] = true;
   }

@@ -266,6 +266,124 @@ TEST(BlockPoolTest, AgreesWithAMapOfCounts) {
   }
 }
 
+// Gives up the block that has been idle longest, and writes down what it is told.
+class OldestFirst : public BlockKeeper {
+ public:
+  explicit OldestFirst(BlockPool& pool) : pool_(pool) { pool.SetKeeper(this); }
+  ~OldestFirst() override { pool_.SetKeeper(nullptr); }
+  OldestFirst(const OldestFirst&) = delete;
+  OldestFirst& operator=(const OldestFirst&) = delete;
+  const std::vector<BlockId>& idle() const { return idle_; }
+
+  void OnIdle(BlockId id) override { idle_.push_back(id); }
+  void OnLive(BlockId id) override { std::erase(idle_, id); }
+  void GiveUpIdle() override {
+    const BlockId id = idle_.front();
+    idle_.erase(idle_.begin());
+    pool_.StopKeeping(id);
+  }
+  void GiveUp(BlockId id) override { pool_.StopKeeping(id); }
+
+ private:
+  BlockPool& pool_;
+  std::vector<BlockId> idle_;
+};
+
+TEST(BlockPoolTest, AKeptBlockStaysUntilItsStorageIsNeeded) {
+  const auto pool = MakePool(3);
+  OldestFirst keeper(*pool);
+  const std::vector<BlockId> ids = AllocateAll(*pool);
+  std::memset(pool->data(ids[0]), 7, kBlockBytes);
+  pool->Keep(ids[0]);
+  pool->Keep(ids[1]);
+  EXPECT_TRUE(pool->kept(ids[0]));
+  EXPECT_FALSE(pool->kept(ids[2]));
+  for (const BlockId id : {ids[1], ids[0], ids[2]}) pool->Release(id);
+  EXPECT_THAT(keeper.idle(), testing::ElementsAre(ids[1], ids[0]));
+  BlockPoolStats stats = pool->stats();
+  EXPECT_EQ(stats.live_blocks, 0u);
+  EXPECT_EQ(stats.idle_blocks, 2u);
+  EXPECT_EQ(stats.idle_bytes(), 2 * kBlockBytes);
+  EXPECT_EQ(stats.free_blocks, 1u);
+  EXPECT_EQ(stats.storage_bytes(), 3 * kBlockBytes);
+  EXPECT_TRUE(pool->CheckAvailable(3));  // Idle ones count.
+  pool->CheckInvariants();
+
+  pool->AddRef(ids[0]);  // Found again.
+  EXPECT_THAT(keeper.idle(), testing::ElementsAre(ids[1]));
+  EXPECT_EQ(pool->data(ids[0])[5], std::byte{7});
+  EXPECT_EQ(pool->Allocate().value(), ids[2]);  // The free one first,
+  EXPECT_EQ(pool->Allocate().value(), ids[1]);  // then the idle one.
+  EXPECT_FALSE(pool->Allocate());
+  pool->CheckInvariants();
+  pool->Release(ids[0]);
+  EXPECT_EQ(pool->stats().idle_blocks, 1u);
+  pool->StopKeeping(ids[0]);
+  EXPECT_EQ(pool->stats().idle_blocks, 0u);
+  EXPECT_EQ(pool->stats().free_blocks, 1u);
+  pool->CheckInvariants();
+  pool->Release(ids[1]);
+  pool->Release(ids[2]);
+}
+
+TEST(BlockPoolTest, StorageGrowsBeforeAnythingCachedIsGivenUp) {
+  const auto pool = MakePool(2);
+  OldestFirst keeper(*pool);
+  const BlockId first = pool->Allocate().value();
+  pool->Keep(first);
+  pool->Release(first);
+  const BlockId second = pool->Allocate().value();
+  EXPECT_NE(second, first);
+  EXPECT_EQ(keeper.idle().size(), 1u);
+  pool->Release(second);
+  pool->StopKeeping(first);
+}
+
+TEST(BlockPoolTest, WithoutMemoryIdleBlocksAreUsed) {
+  LimitedMemory memory;
+  const auto pool = MakePool(5, {.memory = &memory});
+  OldestFirst keeper(*pool);
+  const BlockId kept = pool->Allocate().value();
+  pool->Keep(kept);
+  pool->Release(kept);
+  memory.AllowBlocks(0);
+  EXPECT_EQ(pool->Allocate().value(), kept);
+  EXPECT_FALSE(pool->Allocate());
+  pool->Release(kept);
+}
+
+TEST(BlockPoolTest, OnlyASoleAndUnkeptBlockIsWritable) {
+  const auto pool = MakePool(2);
+  OldestFirst keeper(*pool);
+  const BlockId id = pool->Allocate().value();
+  EXPECT_TRUE(pool->IsWritable(id));
+  pool->AddRef(id);
+  EXPECT_FALSE(pool->IsWritable(id));
+  pool->Release(id);
+  pool->Keep(id);
+  EXPECT_FALSE(pool->IsWritable(id));
+  pool->MakeWritable(id);
+  EXPECT_TRUE(pool->IsWritable(id));
+  pool->Release(id);
+  EXPECT_EQ(pool->stats().free_blocks, 1u);
+}
+
+TEST(BlockPoolDeathTest, KeepersAreHeldToTheirWord) {
+  const auto pool = MakePool(2);
+  const BlockId id = pool->Allocate().value();
+  EXPECT_DEATH(pool->Keep(id), "keeper_ != nullptr");
+  {
+    OldestFirst keeper(*pool);
+    EXPECT_DEATH(pool->SetKeeper(&keeper), "keeper_ == nullptr");
+    EXPECT_DEATH(pool->StopKeeping(id), "kept");
+    EXPECT_DEATH(pool->MakeWritable(id), "kept");
+    pool->Keep(id);
+    EXPECT_DEATH(pool->Keep(id), "!block.kept");
+    pool->StopKeeping(id);
+  }
+  pool->Release(id);
+}
+
 TEST(BlockPoolDeathTest, ProgrammersErrors) {
   const auto pool = MakePool(2);
   const BlockId id = pool->Allocate().value();

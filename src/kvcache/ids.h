@@ -26,6 +26,12 @@ class StrongId {
 
 // A physical block of one BlockPool.
 using BlockId = StrongId<struct BlockIdTag>;
+// An indexed block of one PrefixIndex. Reused once the index forgets the block.
+using PrefixNodeId = StrongId<struct PrefixNodeIdTag>;
+// A sequence of one SequenceManager. Reused once the sequence is finished.
+using SequenceId = StrongId<struct SequenceIdTag>;
+// A cache group of one SequenceManager.
+using CacheGroupId = StrongId<struct CacheGroupIdTag>;
 
 }  // namespace kvasir::kvcache
 

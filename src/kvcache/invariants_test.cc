@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kvcache/block_pool.h"
+#include "kvcache/prefix_index.h"
 #include "kvcache/sequence.h"
 
 namespace kvasir::kvcache {
@@ -17,9 +18,18 @@ struct CacheTestPeer {
   static auto& shared_blocks(BlockPool& pool) { return pool.shared_blocks_; }
   static auto& references(BlockPool& pool) { return pool.references_; }
   static auto& peak(BlockPool& pool) { return pool.peak_live_blocks_; }
+  static auto& idle_blocks(BlockPool& pool) { return pool.idle_blocks_; }
+  static auto& keeper(BlockPool& pool) { return pool.keeper_; }
   static auto& length(CachedSequence& sequence) { return sequence.length_; }
   static auto& blocks(CachedSequence& sequence) { return sequence.blocks_; }
   static auto& addresses(CachedSequence& sequence) { return sequence.addresses_; }
+  static auto& node(PrefixIndex& index, std::uint32_t id) { return *index.nodes_[id]; }
+  static auto& node_of_block(PrefixIndex& index) { return index.node_of_block_; }
+  static auto& by_hash(PrefixIndex& index) { return index.by_hash_; }
+  static auto& siblings(PrefixIndex& index) { return index.siblings_; }
+  static auto& evictable(PrefixIndex& index) { return index.evictable_; }
+  static auto& unused(PrefixIndex& index) { return index.unused_; }
+  static auto& stats(PrefixIndex& index) { return index.stats_; }
 };
 
 namespace {
@@ -63,7 +73,9 @@ TEST_F(InvariantsDeathTest, Pool) {
   EXPECT_DEATH(broken([&] { ++Peer::blocks(pool)[0].references; }), "references == ");
   EXPECT_DEATH(broken([&] { Peer::peak(pool) = 1; }), "live_blocks <= peak");
   EXPECT_DEATH(broken([&] { Peer::peak(pool) = 4; }), "peak_live_blocks_ <= blocks_");
-  EXPECT_DEATH(broken([&] { Peer::free(pool).clear(); }), "live_blocks [+] free_");
+  EXPECT_DEATH(broken([&] { ++Peer::idle_blocks(pool); }), "idle_blocks == ");
+  EXPECT_DEATH(broken([&] { Peer::blocks(pool)[0].kept = true; }), "keeper_ != nullptr");
+  EXPECT_DEATH(broken([&] { Peer::free(pool).clear(); }), "live_blocks [+] idle_blocks [+] free_");
   EXPECT_DEATH(broken([&] { Peer::free(pool)[0] = BlockId(1); }), "references == 0");
   EXPECT_DEATH(broken([&] { Peer::free(pool)[0] = BlockId(7); }), "id.index[(][)] < blocks_");
   EXPECT_DEATH(broken([&] {
@@ -94,6 +106,66 @@ TEST_F(InvariantsDeathTest, Sequence) {
   EXPECT_DEATH(broken([&] { Peer::blocks(sequence)[0] = BlockId(2); }), "references > 0");
   // A shared block in which no position below the length lies.
   EXPECT_DEATH(broken([&] { Peer::length(sequence) = 16; }), "i < filled");
+}
+
+// Blocks 0 and 1 indexed, one after the other, and idle; block 2 indexed beside block 0, and live.
+class IndexInvariantsDeathTest : public testing::Test {
+ protected:
+  IndexInvariantsDeathTest() {
+    Index(idle_, {std::vector<TokenId>(16, 1), std::vector<TokenId>(16, 2)});
+    Index(live_, {std::vector<TokenId>(16, 3)});
+    idle_.Reset();
+    index_.CheckInvariants();
+    pool_->CheckInvariants();
+  }
+
+  void Index(CachedSequence& sequence, const std::vector<std::vector<TokenId>>& blocks) {
+    EXPECT_TRUE(sequence.Reserve(16 * blocks.size()));
+    sequence.Advance(16 * blocks.size());
+    std::optional<PrefixNodeId> node;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      node = index_.Insert(0, node, blocks[i], sequence.blocks()[i]);
+    }
+  }
+
+  const std::unique_ptr<BlockPool> pool_ =
+      BlockPool::Make(Shape(), {.budget_bytes = 4 * Shape().block_bytes()}).value();
+  PrefixIndex index_{*pool_, {}};
+  CachedSequence idle_{*pool_};
+  CachedSequence live_{*pool_};
+};
+
+TEST_F(IndexInvariantsDeathTest, Index) {
+  PrefixIndex& index = index_;
+  const auto broken = [&index](auto&& damage) {
+    damage();
+    index.CheckInvariants();
+  };
+  EXPECT_DEATH(broken([&] { Peer::node_of_block(index)[0].reset(); }), "NodeOf");
+  EXPECT_DEATH(broken([&] { Peer::node(index, 0).tokens.pop_back(); }), "tokens.size");
+  EXPECT_DEATH(broken([&] { Peer::node(index, 0).tokens[3] = 9; }), "node.hash == ");
+  EXPECT_DEATH(broken([&] { Peer::node(index, 0).hash.high ^= 1; }), "node.hash == ");
+  EXPECT_DEATH(broken([&] {
+                 const auto hash = Peer::node(index, 0).hash;
+                 Peer::by_hash(index).at(hash) = PrefixNodeId(1);
+               }),
+               "by_hash_.at");
+  EXPECT_DEATH(broken([&] { Peer::siblings(index).begin()->second = PrefixNodeId(2); }),
+               "siblings_.at");
+  EXPECT_DEATH(broken([&] {
+                 Peer::node(index, 1).idle = false;
+                 Peer::evictable(index).clear();
+               }),
+               "!parent.idle");
+  EXPECT_DEATH(broken([&] { Peer::node(index, 0).last_use = 0; }), "last_use > ");
+  EXPECT_DEATH(broken([&] { ++Peer::node(index, 0).children; }), "children == ");
+  EXPECT_DEATH(broken([&] { Peer::evictable(index).clear(); }), "evictable_.contains");
+  EXPECT_DEATH(broken([&] { Peer::evictable(index).emplace(9, PrefixNodeId(2)); }),
+               "evictable == ");
+  EXPECT_DEATH(broken([&] { Peer::unused(index).emplace_back(7); }), "unused_.size");
+  EXPECT_DEATH(broken([&] { ++Peer::stats(index).nodes; }), "stats_.nodes");
+  EXPECT_DEATH(broken([&] { ++Peer::stats(index).log_prob_bytes; }), "log_prob_bytes");
+  EXPECT_DEATH(broken([&] { ++Peer::idle_blocks(*pool_); }), "idle == ");
 }
 
 }  // namespace

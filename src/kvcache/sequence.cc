@@ -29,8 +29,17 @@ Result<void> CachedSequence::Reserve(std::size_t count) {
   if (count == 0) return base::Success();
   const std::size_t unused = slots() - length_;
   const std::uint64_t missing = geometry().BlocksFor(count > unused ? count - unused : 0);
-  if (!NextSlotIsShared()) return AppendBlocks(missing);
+  if (!NextSlotIsReadOnly()) return AppendBlocks(missing);
+  const BlockId last = blocks_[length_ / geometry().block_tokens()];
+  if (pool_->references(last) == 1 && !pool_->CheckAvailable(missing + 1)) {
+    KV_TRY(pool_->CheckAvailable(missing));
+    pool_->MakeWritable(last);
+    return AppendBlocks(missing);
+  }
+  return CopyAndAppend(missing);
+}
 
+Result<void> CachedSequence::CopyAndAppend(std::uint64_t missing) {
   KV_TRY(pool_->CheckAvailable(missing + 1));
   KV_TRY(const BlockId copy, pool_->Allocate());
   if (Result<void> appended = AppendBlocks(missing); !appended) {
@@ -63,15 +72,15 @@ Result<void> CachedSequence::AppendBlocks(std::uint64_t count) {
   return base::Success();
 }
 
-bool CachedSequence::NextSlotIsShared() const {
+bool CachedSequence::NextSlotIsReadOnly() const {
   const std::size_t next = length_ / geometry().block_tokens();
-  return next < blocks_.size() && pool_->references(blocks_[next]) > 1;
+  return next < blocks_.size() && !pool_->IsWritable(blocks_[next]);
 }
 
 void CachedSequence::Advance(std::size_t count) {
   if (count == 0) return;
   KV_CHECK(count <= slots() - length_);
-  KV_CHECK(!NextSlotIsShared());
+  KV_CHECK(!NextSlotIsReadOnly());
   length_ += count;
 }
 
@@ -99,6 +108,25 @@ CachedSequence CachedSequence::Fork() {
   for (const BlockId id : fork.blocks_) pool_->AddRef(id);
   fork.length_ = length_;
   return fork;
+}
+
+void CachedSequence::Share(std::span<const BlockId> blocks, std::size_t length) {
+  KV_CHECK(blocks_.empty() && length_ == 0);
+  KV_CHECK(blocks.size() == geometry().BlocksFor(length));
+  for (const BlockId id : blocks) {
+    pool_->AddRef(id);
+    blocks_.push_back(id);
+    addresses_.push_back(pool_->data(id));
+  }
+  length_ = length;
+}
+
+void CachedSequence::ReplaceBlock(std::size_t entry, BlockId same_contents) {
+  KV_CHECK((entry + 1) * geometry().block_tokens() <= length_);
+  pool_->AddRef(same_contents);
+  pool_->Release(blocks_[entry]);
+  blocks_[entry] = same_contents;
+  addresses_[entry] = pool_->data(same_contents);
 }
 
 kernels::KvView CachedSequence::View(std::size_t layer) const {
@@ -141,7 +169,7 @@ void CachedSequence::CheckInvariants() const {
   const std::size_t filled = geometry().BlocksFor(length_);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     KV_CHECK(addresses_[i] == pool_->data(blocks_[i]));
-    KV_CHECK(i < filled || pool_->references(blocks_[i]) == 1);
+    KV_CHECK(i < filled || pool_->IsWritable(blocks_[i]));
   }
 }
 

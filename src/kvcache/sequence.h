@@ -29,9 +29,9 @@ namespace kvasir::kvcache {
 //
 // Invariants:
 //   1. length() <= slots held = blocks held · block_tokens.
-//   2. Only blocks that hold a position below length() may be shared, so every held block wholly
-//      at or beyond length() has exactly one reference: ours.
-//   3. A shared block is never written: Reserve copies it first.
+//   2. Only blocks that hold a position below length() may be shared or kept, so every held block
+//      wholly at or beyond length() is writable: its one reference is ours.
+//   3. A shared or kept block is never written: Reserve copies it first, or has it given up.
 //   4. Block addresses handed to views are those of the block table, in order.
 class CachedSequence {
  public:
@@ -47,9 +47,10 @@ class CachedSequence {
   std::size_t length() const { return length_; }
 
   // Makes slots [length(), length() + count) writable, until the next Fork: takes the missing
-  // blocks, and first copies the last, partly filled one if it is shared. kExhausted: nothing has
-  // changed, neither here nor in the pool's live blocks. Slots already held are used, not taken
-  // again, so repeating the call costs nothing.
+  // blocks, and first copies the last, partly filled one if it is shared. One that is ours alone
+  // but kept by an index is copied too, or, where the budget has no room for the copy, given up by
+  // the index. kExhausted: nothing has changed, neither here nor in the pool's live blocks. Slots
+  // already held are used, not taken again, so repeating the call costs nothing.
   [[nodiscard]] base::Result<void> Reserve(std::size_t count);
   // Takes count written positions into the sequence. Requires that they were reserved.
   void Advance(std::size_t count);
@@ -63,6 +64,14 @@ class CachedSequence {
   // length(). Costs no block now; whichever of the two grows first copies the partly filled one.
   // Ends a reservation: Reserve again before storing.
   CachedSequence Fork();
+
+  // For an empty sequence: takes positions [0, length) from these blocks, in order, which it then
+  // shares with whoever holds or keeps them; length may end inside the last one. Costs no block and
+  // cannot fail. Requires BlocksFor(length) blocks, live or idle, and that none are held.
+  void Share(std::span<const BlockId> blocks, std::size_t length);
+  // Puts another block, live or idle, in the place of a block table's entry. Requires that it holds
+  // the same bits in all slots below length(), and that entry lies wholly below length().
+  void ReplaceBlock(std::size_t entry, BlockId same_contents);
 
   // What attention of this layer walks and stores go through: positions below length(), and the
   // reserved ones. Valid until the next non-const call on this sequence. Constant time. Requires
@@ -89,9 +98,11 @@ class CachedSequence {
   friend struct CacheTestPeer;  // Breaks invariants, to see them caught.
 
   std::size_t slots() const { return blocks_.size() * geometry().block_tokens(); }
-  // Whether the next position would land in a block that others hold too.
-  bool NextSlotIsShared() const;
+  // Whether the next position would land in a block held already that must not be written.
+  bool NextSlotIsReadOnly() const;
   base::Result<void> AppendBlocks(std::uint64_t count);
+  // Copies the filled part of the partly filled block, and takes `missing` blocks.
+  base::Result<void> CopyAndAppend(std::uint64_t missing);
   void DropBlocks(std::size_t kept);
 
   BlockPool* pool_;

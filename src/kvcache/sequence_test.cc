@@ -326,6 +326,91 @@ TEST(CachedSequenceTest, BytesAddUpAsTheDocumentationSays) {
   EXPECT_EQ(stats.storage_bytes(), 262'144u);
 }
 
+// Keeps what it is told, and nothing more.
+class Keeper : public BlockKeeper {
+ public:
+  explicit Keeper(BlockPool& pool) : pool_(pool) { pool.SetKeeper(this); }
+  ~Keeper() override { pool_.SetKeeper(nullptr); }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  void OnIdle(BlockId id) override { idle_.push_back(id); }
+  void OnLive(BlockId id) override { std::erase(idle_, id); }
+  void GiveUpIdle() override {
+    pool_.StopKeeping(idle_.back());
+    idle_.pop_back();
+  }
+  void GiveUp(BlockId id) override { pool_.StopKeeping(id); }
+
+ private:
+  BlockPool& pool_;
+  std::vector<BlockId> idle_;
+};
+
+TEST(CachedSequenceTest, ASharedBeginningIsCopiedWhereItEndsInsideABlock) {
+  CacheOracle world = World(5);
+  ASSERT_TRUE(world.Append(0, 40));
+  const std::vector<BlockId> blocks(world.sequence(0).blocks().begin(),
+                                    world.sequence(0).blocks().end());
+  CachedSequence shared(world.pool());
+  shared.Share(blocks, 35);
+  EXPECT_EQ(shared.length(), 35u);
+  EXPECT_EQ(shared.shared_bytes(), 3 * kBlockBytes);
+  EXPECT_EQ(world.pool().stats().live_blocks, 3u);
+  shared.CheckInvariants();
+  ASSERT_TRUE(shared.Reserve(1));
+  EXPECT_EQ(world.pool().stats().live_blocks, 4u);
+  EXPECT_EQ(shared.blocks()[1], blocks[1]);
+  EXPECT_NE(shared.blocks()[2], blocks[2]);
+  shared.CheckInvariants();
+  world.sequence(0).CheckInvariants();
+}
+
+TEST(CachedSequenceTest, AKeptBlockIsCopiedOrWithoutRoomGivenUp) {
+  for (const std::uint64_t budget : {2u, 3u}) {
+    CacheOracle world = World(budget);
+    const Keeper keeper(world.pool());
+    ASSERT_TRUE(world.Append(0, 32));
+    CachedSequence& sequence = world.sequence(0);
+    const BlockId last = sequence.blocks()[1];
+    world.pool().Keep(last);
+    sequence.Truncate(20);
+    sequence.CheckInvariants();
+    ASSERT_TRUE(sequence.Reserve(3));
+    EXPECT_EQ(sequence.blocks()[1] == last, budget == 2);
+    EXPECT_TRUE(world.pool().IsWritable(sequence.blocks()[1]));
+    EXPECT_EQ(world.pool().stats().idle_blocks, budget == 2 ? 0u : 1u);
+    sequence.Advance(3);
+    sequence.CheckInvariants();
+    if (budget == 3) world.pool().StopKeeping(last);
+  }
+}
+
+TEST(CachedSequenceTest, WithoutRoomForWhatIsMissingNothingIsGivenUp) {
+  CacheOracle world = World(2);
+  const Keeper keeper(world.pool());
+  ASSERT_TRUE(world.Append(0, 32));
+  CachedSequence& sequence = world.sequence(0);
+  const BlockId last = sequence.blocks()[1];
+  world.pool().Keep(last);
+  sequence.Truncate(20);
+  EXPECT_FALSE(sequence.Reserve(13));
+  EXPECT_TRUE(world.pool().kept(last));
+  world.pool().StopKeeping(last);
+}
+
+TEST(CachedSequenceTest, AnEqualBlockTakesTheOthersPlace) {
+  CacheOracle world = World(4);
+  ASSERT_TRUE(world.Append(0, 20));
+  ASSERT_TRUE(world.Append(1, 20));
+  const BlockId twin = world.sequence(1).blocks()[0];
+  world.sequence(0).ReplaceBlock(0, twin);
+  EXPECT_EQ(world.sequence(0).blocks()[0], twin);
+  EXPECT_EQ(world.sequence(0).View(0).blocks[0], world.pool().data(twin));
+  EXPECT_EQ(world.pool().stats().live_blocks, 3u);
+  EXPECT_EQ(world.pool().references(twin), 2u);
+  world.sequence(0).CheckInvariants();
+}
+
 TEST(CachedSequenceTest, ReservingNothingDoesNothing) {
   CacheOracle world = World(4);
   ASSERT_TRUE(world.Append(0, 5));
@@ -343,8 +428,12 @@ TEST(CachedSequenceDeathTest, ProgrammersErrors) {
   EXPECT_DEATH(world.sequence(0).Truncate(21), "new_length <= length_");
   EXPECT_DEATH(world.sequence(0).View(2), "layer < layers_");
   EXPECT_DEATH(world.sequence(0).held_bytes(2), "layer < geometry");
+  const BlockId block = world.sequence(0).blocks()[0];
+  EXPECT_DEATH(world.sequence(0).Share({&block, 1}, 16), "blocks_.empty");
+  EXPECT_DEATH(world.sequence(1).Share({&block, 1}, 17), "BlocksFor.length.");
+  EXPECT_DEATH(world.sequence(0).ReplaceBlock(1, block), "<= length_");
   world.Fork(0, 1);
-  EXPECT_DEATH(world.sequence(0).Advance(1), "NextSlotIsShared");
+  EXPECT_DEATH(world.sequence(0).Advance(1), "NextSlotIsReadOnly");
 }
 
 }  // namespace

@@ -10,17 +10,15 @@ std::optional<std::uint64_t> FindUint(const formats::GgufFile& file, const std::
   return value == nullptr ? std::nullopt : value->AsUint();
 }
 
-std::optional<std::uint64_t> CacheBytes(const ModelSummary& summary,
-                                        std::optional<std::uint64_t> head_dim) {
+std::optional<kvcache::CacheGeometryOptions> CacheOf(const ModelSummary& summary,
+                                                     std::optional<std::uint64_t> head_dim) {
   if (!summary.layers || !summary.kv_heads || !summary.heads || !summary.embedding) return {};
   if (!head_dim) {
     if (*summary.heads == 0 || *summary.embedding % *summary.heads != 0) return {};
     head_dim = *summary.embedding / *summary.heads;
   }
-  const auto geometry = kvcache::CacheGeometry::Make(
-      {.layers = *summary.layers, .kv_heads = *summary.kv_heads, .head_dim = *head_dim});
-  if (!geometry) return {};
-  return geometry.value().bytes_per_token();
+  return kvcache::CacheGeometryOptions{
+      .layers = *summary.layers, .kv_heads = *summary.kv_heads, .head_dim = *head_dim};
 }
 
 }  // namespace
@@ -45,8 +43,11 @@ ModelSummary Summarize(const formats::GgufFile& file) {
   summary.vocab = FindUint(file, prefix + "vocab_size");
   const formats::GgufValue* tokens = file.metadata().Find("tokenizer.ggml.tokens");
   if (tokens != nullptr && tokens->is_array()) summary.vocab = tokens->count;
-  summary.cache_bytes_per_token =
-      CacheBytes(summary, FindUint(file, prefix + "attention.key_length"));
+  summary.cache = CacheOf(summary, FindUint(file, prefix + "attention.key_length"));
+  if (summary.cache) {
+    const auto geometry = kvcache::CacheGeometry::Make(*summary.cache);
+    if (geometry) summary.cache_bytes_per_token = geometry.value().bytes_per_token();
+  }
   return summary;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "formats/gguf_reader.h"
+#include "kvcache/cache_geometry.h"
 
 namespace kvasir::eval {
 
@@ -21,7 +22,9 @@ struct ModelSummary {
   std::optional<std::uint64_t> context;
   std::optional<std::uint64_t> vocab;
   std::uint64_t parameters = 0;  // Elements of all tensors; one matrix used twice counts once.
-  // K and V of one token in f32, over all layers; absent if the shape is not one the cache allows.
+  // The cache the file's keys ask for, whether or not its sizes are allowed; absent if keys lack.
+  std::optional<kvcache::CacheGeometryOptions> cache;
+  // What it holds of one token in f32, over all layers; absent if the sizes are not allowed.
   std::optional<std::uint64_t> cache_bytes_per_token;
 };
 

@@ -46,6 +46,10 @@ TEST(ModelSummaryTest, DescribesModelsOfOtherArchitectures) {
   EXPECT_EQ(summary.vocab, std::nullopt);
   EXPECT_EQ(summary.parameters, 22u);
   EXPECT_EQ(summary.cache_bytes_per_token, 3u * 2 * 8 * 2 * 4);
+  ASSERT_TRUE(summary.cache);
+  EXPECT_EQ(summary.cache->layers, 3u);
+  EXPECT_EQ(summary.cache->kv_heads, 2u);
+  EXPECT_EQ(summary.cache->head_dim, 8u);
 }
 
 TEST(ModelSummaryTest, KeyLengthAndVocabularyComeFromTheirKeys) {

@@ -160,6 +160,14 @@ std::optional<std::vector<std::int64_t>> GgufValue::AsIntArray() const {
   return values;
 }
 
+std::optional<std::vector<bool>> GgufValue::AsBoolArray() const {
+  if (!is_array() || element_type != GgufValueType::kBool) return std::nullopt;
+  std::vector<bool> values;
+  values.reserve(count);
+  for (const std::byte byte : bytes) values.push_back(byte != std::byte{0});
+  return values;
+}
+
 std::string GgufValue::TypeText() const {
   if (!is_array()) return std::string(GgufValueTypeName(type));
   return fmt::format("array of {} {}", count, GgufValueTypeName(element_type));

@@ -58,6 +58,7 @@ struct GgufValue {
   std::optional<std::vector<std::string_view>> AsStringArray() const;
   std::optional<std::vector<float>> AsFloatArray() const;       // float32 elements only.
   std::optional<std::vector<std::int64_t>> AsIntArray() const;  // Each as AsInt.
+  std::optional<std::vector<bool>> AsBoolArray() const;
 
   std::string TypeText() const;  // "uint32", "array of 6915 string"
   // On one line, for people: 128 · "gpt2" · ["<unk>", "<s>", … 6913 more]

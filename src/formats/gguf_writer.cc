@@ -113,6 +113,11 @@ void GgufWriter::Set(std::string_view key, std::span<const std::uint32_t> values
   SetArray(key, GgufValueType::kUint32, values);
 }
 
+void GgufWriter::Set(std::string_view key, const std::vector<bool>& values) {
+  const std::vector<std::uint8_t> bytes(values.begin(), values.end());
+  SetArray(key, GgufValueType::kBool, std::span<const std::uint8_t>(bytes));
+}
+
 void GgufWriter::AddTensor(std::string_view name, const tensor::Shape& shape, tensor::DType dtype,
                            std::vector<std::byte> data) {
   tensors_.push_back({std::string(name), shape, dtype, std::move(data), {}});

@@ -38,6 +38,7 @@ class GgufWriter {
   void Set(std::string_view key, std::span<const float> values);
   void Set(std::string_view key, std::span<const std::int32_t> values);
   void Set(std::string_view key, std::span<const std::uint32_t> values);
+  void Set(std::string_view key, const std::vector<bool>& values);
 
   // Row-major shape, slowest-varying first; the file lists the dimensions the other way round.
   void AddTensor(std::string_view name, const tensor::Shape& shape, tensor::DType dtype,

@@ -59,6 +59,30 @@ void GeluGradImpl(const float* x, const float* dy, std::size_t n, float* dx) {
   }
 }
 
+HWY_INLINE VF SwiGluVector(VF gate, VF up) {
+  const DF d;
+  const VF denominator = hn::Add(hn::Set(d, 1.0f), ExpVector(hn::Neg(gate)));
+  return hn::Mul(hn::Div(gate, denominator), up);
+}
+
+void SwiGluImpl(const float* gate, const float* up, std::size_t n, float* y) {
+  const DF d;
+  std::size_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    hn::StoreU(SwiGluVector(hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, y + i);
+  }
+  if (i < n) {
+    HWY_ALIGN float gates[16] = {};
+    HWY_ALIGN float ups[16] = {};
+    for (std::size_t j = i; j < n; ++j) {
+      gates[j - i] = gate[j];
+      ups[j - i] = up[j];
+    }
+    hn::Store(SwiGluVector(hn::Load(d, gates), hn::Load(d, ups)), d, gates);
+    for (std::size_t j = i; j < n; ++j) y[j] = gates[j - i];
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kvasir::kernels
 HWY_AFTER_NAMESPACE();
@@ -68,11 +92,16 @@ namespace kvasir::kernels {
 
 HWY_EXPORT(GeluImpl);
 HWY_EXPORT(GeluGradImpl);
+HWY_EXPORT(SwiGluImpl);
 
 void Gelu(const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(GeluImpl)(x, n, y); }
 
 void GeluGrad(const float* x, const float* dy, std::size_t n, float* dx) {
   HWY_DYNAMIC_DISPATCH(GeluGradImpl)(x, dy, n, dx);
+}
+
+void SwiGlu(const float* gate, const float* up, std::size_t n, float* y) {
+  HWY_DYNAMIC_DISPATCH(SwiGluImpl)(gate, up, n, y);
 }
 
 }  // namespace kvasir::kernels

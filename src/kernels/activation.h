@@ -1,4 +1,5 @@
-// GELU in its tanh form, as GGUF's gpt2 means it (Hendrycks & Gimpel 2016, arXiv:1606.08415).
+// What stands between the matrices of an MLP: GELU in its tanh form, as GGUF's gpt2 means it
+// (Hendrycks & Gimpel 2016, arXiv:1606.08415), and SwiGLU (Shazeer 2020, arXiv:2002.05202).
 #ifndef KVASIR_KERNELS_ACTIVATION_H_
 #define KVASIR_KERNELS_ACTIVATION_H_
 
@@ -11,6 +12,10 @@ void Gelu(const float* x, std::size_t n, float* y);
 
 // dx[i] = dy[i] · gelu'(x[i]); dx may equal dy.
 void GeluGrad(const float* x, const float* dy, std::size_t n, float* dx);
+
+// y[i] = silu(gate[i]) · up[i]; the same bits as SiluF32(gate[i]) * up[i] in scalar_math.h. y may
+// equal gate or up.
+void SwiGlu(const float* gate, const float* up, std::size_t n, float* y);
 
 }  // namespace kvasir::kernels
 

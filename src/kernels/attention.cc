@@ -21,7 +21,6 @@ namespace kvasir::kernels {
 namespace HWY_NAMESPACE {
 
 constexpr std::size_t kTiles = kSoftmaxBlock / kLanes;  // K tiles of one softmax block
-constexpr std::size_t kQueryTile = 4;                   // queries that share the reads of K and V
 constexpr float kNegInf = -HUGE_VALF;
 
 // Running softmax of one query: maximum, sum of weights, and where its weighted sum of V lies.
@@ -95,20 +94,30 @@ constexpr std::size_t kPairTiles = 4;
 constexpr std::size_t kPairTiles = 1;
 #endif
 
+// Of tiles first … tiles − 1.
 template <std::size_t kQueries>
-HWY_INLINE void AllScores(const float* const* q, const float* const* tile, std::size_t tiles,
-                          std::size_t head_dim, float scale, V16 (*scores)[kTiles]) {
-  std::size_t t = 0;
+HWY_INLINE void AllScores(const float* const* q, const float* const* tile, std::size_t first,
+                          std::size_t tiles, std::size_t head_dim, float scale,
+                          V16 (*scores)[kTiles]) {
+  std::size_t t = first;
   constexpr std::size_t kCount = kQueries == 1 ? (kPairTiles > 2 ? 4 : 2) : kPairTiles;
   for (; t + kCount <= tiles; t += kCount)
     Scores<kQueries, kCount>(q, tile, head_dim, scale, scores, t);
   for (; t < tiles; ++t) Scores<kQueries, 1>(q, tile, head_dim, scale, scores, t);
 }
 
-// o[d] = chain over positions first … last-1 of weight · v for kQueries queries with equal ranges.
+// What a row sees of a block: positions [begin, end) of its 64.
+struct Visible {
+  std::size_t begin;
+  std::size_t end;
+  bool empty() const { return begin >= end; }
+  friend bool operator==(const Visible&, const Visible&) = default;
+};
+
+// o[d] = chain over the visible positions of weight · v for kQueries queries that see the same.
 template <std::size_t kQueries, std::size_t kColumns>
 HWY_INLINE void WeighValues(const float (*weights)[kSoftmaxBlock], const float* const* rows,
-                            std::size_t count, std::size_t head_dim, std::size_t column,
+                            Visible visible, std::size_t head_dim, std::size_t column,
                             const State* states) {
   V16 acc[kQueries][kColumns];
   KV_UNROLL
@@ -116,7 +125,7 @@ HWY_INLINE void WeighValues(const float (*weights)[kSoftmaxBlock], const float* 
     KV_UNROLL
     for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Zero16();
   }
-  for (std::size_t j = 0; j < count; ++j) {
+  for (std::size_t j = visible.begin; j < visible.end; ++j) {
     const float* row = rows[j / kLanes] + (j % kLanes) * head_dim + column;
     V16 v[kColumns];
     KV_UNROLL
@@ -136,10 +145,10 @@ HWY_INLINE void WeighValues(const float (*weights)[kSoftmaxBlock], const float* 
 }
 
 // The last columns when head_dim is no multiple of 16, one query.
-HWY_INLINE void WeighValuesTail(const float* weights, const float* const* rows, std::size_t count,
+HWY_INLINE void WeighValuesTail(const float* weights, const float* const* rows, Visible visible,
                                 std::size_t head_dim, std::size_t column, const State& state) {
   V16 acc = Zero16();
-  for (std::size_t j = 0; j < count; ++j) {
+  for (std::size_t j = visible.begin; j < visible.end; ++j) {
     const float* row = rows[j / kLanes] + (j % kLanes) * head_dim + column;
     acc = Fma16(Set16(weights[j]), LoadFirst16(row, head_dim - column), acc);
   }
@@ -148,36 +157,39 @@ HWY_INLINE void WeighValuesTail(const float* weights, const float* const* rows, 
 
 template <std::size_t kQueries>
 HWY_INLINE void AllValues(const float (*weights)[kSoftmaxBlock], const float* const* rows,
-                          std::size_t count, std::size_t head_dim, const State* states) {
+                          Visible visible, std::size_t head_dim, const State* states) {
   std::size_t column = 0;
   for (; column + 32 <= head_dim; column += 32) {
-    WeighValues<kQueries, 2>(weights, rows, count, head_dim, column, states);
+    WeighValues<kQueries, 2>(weights, rows, visible, head_dim, column, states);
   }
   for (; column + 16 <= head_dim; column += 16) {
-    WeighValues<kQueries, 1>(weights, rows, count, head_dim, column, states);
+    WeighValues<kQueries, 1>(weights, rows, visible, head_dim, column, states);
   }
   if (column < head_dim) {
     KV_UNROLL
     for (std::size_t i = 0; i < kQueries; ++i) {
-      WeighValuesTail(weights[i], rows, count, head_dim, column, states[i]);
+      WeighValuesTail(weights[i], rows, visible, head_dim, column, states[i]);
     }
   }
 }
 
-// Maximum, weights and their lane sum of one query over the first `visible` positions of a block.
-HWY_INLINE void BlockSoftmax(const V16* scores, std::size_t visible, State& state, float* weights) {
-  const std::size_t tiles = (visible + kLanes - 1) / kLanes;
+// Maximum, weights and their lane sum of one query over what it sees of a block.
+HWY_INLINE void BlockSoftmax(const V16* scores, Visible visible, State& state, float* weights) {
+  const std::size_t first = visible.begin / kLanes;
+  const std::size_t tiles = (visible.end + kLanes - 1) / kLanes;
   V16 masked[kTiles];
   V16 max = Set16(kNegInf);
-  for (std::size_t t = 0; t < tiles; ++t) {
-    const std::size_t left = visible - t * kLanes;
+  for (std::size_t t = first; t < tiles; ++t) {
+    const std::size_t left = visible.end - t * kLanes;
     masked[t] = left >= kLanes ? scores[t] : FirstLanes16(scores[t], left, Set16(kNegInf));
+    const std::size_t hidden = t == first ? visible.begin % kLanes : 0;
+    if (hidden > 0) masked[t] = FirstLanes16(Set16(kNegInf), hidden, masked[t]);
     max = Max16(max, masked[t]);
   }
   state.m = MaxLane16(max);
   const V16 m16 = Set16(state.m);
   V16 sum = Zero16();
-  for (std::size_t t = 0; t < tiles; ++t) {
+  for (std::size_t t = first; t < tiles; ++t) {
     const V16 p = Exp16(Sub16(masked[t], m16));  // exp(−∞) is exactly 0 where not visible.
     sum = Add16(sum, p);
     Store16(p, weights + t * kLanes);
@@ -185,55 +197,81 @@ HWY_INLINE void BlockSoftmax(const V16* scores, std::size_t visible, State& stat
   state.l = Fold16(sum);
 }
 
-// kQueries consecutive queries of one head.
-template <std::size_t kQueries>
-void QueryTile(const AttentionArgs& args, std::size_t first_query, std::size_t head) {
+// One query of one head.
+struct Row {
+  const float* q;  // [head_dim]
+  float* out;      // [head_dim]
+  std::size_t position;
+};
+
+Row RowOf(const AttentionArgs& args, std::size_t query, std::size_t head) {
+  const std::size_t column = head * args.kv.head_dim;
+  return {args.q + query * args.q_stride + column, args.out + query * args.out_stride + column,
+          args.first_position + query};
+}
+
+// What the query sees of the block that starts at position `base`.
+HWY_INLINE Visible VisibleIn(std::size_t base, std::size_t position, std::size_t window) {
+  if (position < base) return {0, 0};
+  const std::size_t first = FirstVisible(position, window);
+  return {first <= base ? 0 : std::min(kSoftmaxBlock, first - base),
+          std::min(kSoftmaxBlock, position + 1 - base)};
+}
+
+// kRows rows that read the same kv head, positions ascending.
+template <std::size_t kRows>
+void RowTile(const AttentionArgs& args, const Row* rows, std::size_t kv_head) {
   const KvView& kv = args.kv;
   const std::size_t head_dim = kv.head_dim;
   const std::size_t padded = (head_dim + 15) / 16 * 16;
-  const std::size_t kv_head = head / (args.heads / kv.kv_heads);
-  const float* q[kQueries];
-  HWY_ALIGN float buffer[kQueries][3][kMaxHeadDim];  // block, segment, total sums of V
-  State total[kQueries], segment[kQueries], block[kQueries];
+  const float* q[kRows];
+  HWY_ALIGN float buffer[kRows][3][kMaxHeadDim];  // block, segment, total sums of V
+  State total[kRows], segment[kRows], block[kRows];
   KV_UNROLL
-  for (std::size_t i = 0; i < kQueries; ++i) {
-    q[i] = args.q + (first_query + i) * args.q_stride + head * head_dim;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    q[i] = rows[i].q;
     for (float(&row)[kMaxHeadDim] : buffer[i]) std::fill_n(row, padded, 0.0f);
     block[i] = {kNegInf, 0, buffer[i][0]};
     segment[i] = {kNegInf, 0, buffer[i][1]};
     total[i] = {kNegInf, 0, buffer[i][2]};
   }
-  const std::size_t last = args.first_position + first_query + kQueries - 1;  // newest query
-  for (std::size_t base = 0; base <= last; base += kSoftmaxBlock) {
+  const std::size_t first = FirstVisible(rows[0].position, args.window);  // that any row sees
+  const std::size_t last = rows[kRows - 1].position;
+  for (std::size_t base = first / kSoftmaxBlock * kSoftmaxBlock; base <= last;
+       base += kSoftmaxBlock) {
     const float* k_tile[kTiles];
     const float* v_rows[kTiles];
+    const std::size_t first_tile = first <= base ? 0 : (first - base) / kLanes;
     const std::size_t tiles = std::min(kTiles, (last - base) / kLanes + 1);
-    for (std::size_t t = 0; t < tiles; ++t) {
+    for (std::size_t t = first_tile; t < tiles; ++t) {
       k_tile[t] = KTile(kv, base + t * kLanes, kv_head);
       v_rows[t] = VRow(kv, base + t * kLanes, kv_head);
     }
-    V16 scores[kQueries][kTiles];
-    AllScores<kQueries>(q, k_tile, tiles, head_dim, args.scale, scores);
-    HWY_ALIGN float weights[kQueries][kSoftmaxBlock];
-    std::size_t visible[kQueries];
+    V16 scores[kRows][kTiles];
+    AllScores<kRows>(q, k_tile, first_tile, tiles, head_dim, args.scale, scores);
+    HWY_ALIGN float weights[kRows][kSoftmaxBlock];
+    Visible visible[kRows];
+    bool same = true;
     KV_UNROLL
-    for (std::size_t i = 0; i < kQueries; ++i) {
-      const std::size_t seen = args.first_position + first_query + i + 1;  // positions 0 … seen-1
-      visible[i] = seen <= base ? 0 : std::min(kSoftmaxBlock, seen - base);
-      if (visible[i] > 0) BlockSoftmax(scores[i], visible[i], block[i], weights[i]);
+    for (std::size_t i = 0; i < kRows; ++i) {
+      visible[i] = VisibleIn(base, rows[i].position, args.window);
+      same = same && visible[i] == visible[0];
+      if (!visible[i].empty()) BlockSoftmax(scores[i], visible[i], block[i], weights[i]);
     }
-    if (visible[0] == visible[kQueries - 1]) {
-      AllValues<kQueries>(weights, v_rows, visible[0], head_dim, block);
+    if (same) {
+      AllValues<kRows>(weights, v_rows, visible[0], head_dim, block);
     } else {
       KV_UNROLL
-      for (std::size_t i = 0; i < kQueries; ++i) {
-        AllValues<1>(weights + i, v_rows, visible[i], head_dim, block + i);
+      for (std::size_t i = 0; i < kRows; ++i) {
+        if (!visible[i].empty()) {
+          AllValues<1>(weights + i, v_rows, visible[i], head_dim, block + i);
+        }
       }
     }
     const bool segment_ends = (base + kSoftmaxBlock) % kSoftmaxSegment == 0;
     KV_UNROLL
-    for (std::size_t i = 0; i < kQueries; ++i) {
-      if (visible[i] > 0) Merge(segment[i], block[i], head_dim);
+    for (std::size_t i = 0; i < kRows; ++i) {
+      if (!visible[i].empty()) Merge(segment[i], block[i], head_dim);
       if (segment_ends && segment[i].m != kNegInf) {
         Merge(total[i], segment[i], head_dim);
         segment[i].m = kNegInf;
@@ -241,28 +279,58 @@ void QueryTile(const AttentionArgs& args, std::size_t first_query, std::size_t h
     }
   }
   KV_UNROLL
-  for (std::size_t i = 0; i < kQueries; ++i) {
+  for (std::size_t i = 0; i < kRows; ++i) {
     if (segment[i].m != kNegInf) Merge(total[i], segment[i], head_dim);
-    float* out = args.out + (first_query + i) * args.out_stride + head * head_dim;
     const V16 l16 = Set16(total[i].l);
     for (std::size_t d = 0; d < head_dim; d += 16) {
       const V16 y = Div16(Load16(total[i].o + d), l16);
       if (d + 16 <= head_dim) {
-        Store16(y, out + d);
+        Store16(y, rows[i].out + d);
       } else {
-        StoreFirst16(y, out + d, head_dim - d);
+        StoreFirst16(y, rows[i].out + d, head_dim - d);
       }
     }
   }
 }
 
-void AttentionImpl(const AttentionArgs& args, base::IndexRange queries, base::IndexRange heads) {
-  for (std::size_t head = heads.begin; head < heads.end; ++head) {
-    std::size_t query = queries.begin;
-    for (; query + kQueryTile <= queries.end; query += kQueryTile) {
-      QueryTile<kQueryTile>(args, query, head);
+// The given heads, which share a kv head, of one query.
+void HeadTiles(const AttentionArgs& args, std::size_t query, base::IndexRange heads,
+               std::size_t kv_head) {
+  Row rows[kAttentionTileRows];
+  for (std::size_t head = heads.begin; head < heads.end;) {
+    const std::size_t left = heads.end - head;
+    const std::size_t count = left >= kAttentionTileRows ? kAttentionTileRows : left >= 2 ? 2 : 1;
+    for (std::size_t i = 0; i < count; ++i) rows[i] = RowOf(args, query, head + i);
+    if (count == kAttentionTileRows) {
+      RowTile<kAttentionTileRows>(args, rows, kv_head);
+    } else if (count == 2) {
+      RowTile<2>(args, rows, kv_head);
+    } else {
+      RowTile<1>(args, rows, kv_head);
     }
-    for (; query < queries.end; ++query) QueryTile<1>(args, query, head);
+    head += count;
+  }
+}
+
+void AttentionImpl(const AttentionArgs& args, base::IndexRange queries, base::IndexRange heads) {
+  const std::size_t group = args.heads / args.kv.kv_heads;
+  const std::size_t tiled = queries.size() / kAttentionTileRows * kAttentionTileRows;
+  for (std::size_t begin = heads.begin; begin < heads.end;) {
+    const std::size_t kv_head = begin / group;
+    const std::size_t end = std::min(heads.end, (kv_head + 1) * group);
+    for (std::size_t head = begin; head < end; ++head) {
+      for (std::size_t i = 0; i < tiled; i += kAttentionTileRows) {
+        Row rows[kAttentionTileRows];
+        for (std::size_t j = 0; j < kAttentionTileRows; ++j) {
+          rows[j] = RowOf(args, queries.begin + i + j, head);
+        }
+        RowTile<kAttentionTileRows>(args, rows, kv_head);
+      }
+    }
+    for (std::size_t query = queries.begin + tiled; query < queries.end; ++query) {
+      HeadTiles(args, query, {begin, end}, kv_head);
+    }
+    begin = end;
   }
 }
 
@@ -276,7 +344,7 @@ namespace kvasir::kernels {
 HWY_EXPORT(AttentionImpl);
 
 void Attention(const AttentionArgs& args, base::IndexRange queries, base::IndexRange heads) {
-  KV_CHECK(args.kv.head_dim <= kMaxHeadDim);
+  KV_CHECK(args.kv.head_dim <= kMaxHeadDim && args.window >= 1);
   HWY_DYNAMIC_DISPATCH(AttentionImpl)(args, queries, heads);
 }
 

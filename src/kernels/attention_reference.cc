@@ -69,14 +69,17 @@ void ReferenceAttention(const AttentionArgs& args, base::IndexRange queries,
     for (std::size_t query = queries.begin; query < queries.end; ++query) {
       const float* q = args.q + query * args.q_stride + head * head_dim;
       const std::size_t seen = args.first_position + query + 1;
+      const std::size_t first = FirstVisible(seen - 1, args.window);
       State total;
       for (std::size_t segment = 0; segment < seen; segment += kSoftmaxSegment) {
         State sum;
         const std::size_t end = std::min(seen, segment + kSoftmaxSegment);
-        for (std::size_t begin = segment; begin < end; begin += kSoftmaxBlock) {
-          Merge(sum, OneBlock(args, q, kv_head, begin, std::min(end, begin + kSoftmaxBlock)));
+        for (std::size_t block = segment; block < end; block += kSoftmaxBlock) {
+          const std::size_t begin = std::max(block, first);
+          const std::size_t block_end = std::min(end, block + kSoftmaxBlock);
+          if (begin < block_end) Merge(sum, OneBlock(args, q, kv_head, begin, block_end));
         }
-        Merge(total, sum);
+        if (!sum.o.empty()) Merge(total, sum);
       }
       float* out = args.out + query * args.out_stride + head * head_dim;
       for (std::size_t d = 0; d < head_dim; ++d) out[d] = total.o[d] / total.l;

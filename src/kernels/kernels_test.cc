@@ -111,6 +111,44 @@ TEST_P(OnTarget, LayerNormHasTheReferenceBits) {
   }
 }
 
+TEST_P(OnTarget, RmsNormHasTheReferenceBits) {
+  for (std::size_t n : {1u, 5u, 16u, 23u, 64u, 128u, 130u}) {
+    const auto x = Random(n, 5, 3.0f), gain = Random(n, 6);
+    std::vector<float> expected(n), got = x;
+    ReferenceRmsNorm(x.data(), gain.data(), n, 1e-5f, expected.data());
+    RmsNorm(got.data(), gain.data(), n, 1e-5f, got.data());  // In place.
+    ASSERT_TRUE(SameBits(expected, got)) << n;
+    double squares = 0;
+    for (float v : x) squares += double{v} * v;
+    const double inverse = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
+    // The sum: n/16 + 4 roundings, halved by the root; then 5 of its own and 2 products.
+    const double bound = (static_cast<double>(n) / 32 + 9) * 0x1p-24;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double exact = x[i] * inverse * gain[i];
+      EXPECT_NEAR(got[i], exact, bound * std::abs(exact));
+    }
+  }
+}
+
+TEST_P(OnTarget, SwiGluHasTheScalarBits) {
+  std::vector<float> gate = Random(1003, 8, 30.0f);
+  gate.insert(gate.end(), {0.0f, -0.0f, 1e-30f, -87.3f, 88.0f, -100.0f, 100.0f});
+  const auto up = Random(gate.size(), 11, 3.0f);
+  for (std::size_t n : {std::size_t{1}, std::size_t{15}, gate.size()}) {
+    std::vector<float> got(gate.begin(), gate.begin() + static_cast<std::ptrdiff_t>(n));
+    SwiGlu(got.data(), up.data(), n, got.data());
+    for (std::size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(got[i], SiluF32(gate[i]) * up[i]) << gate[i];
+      const double silu = gate[i] / (1 + std::exp(-double{gate[i]}));
+      if (gate[i] > -87) {  // exp errs by 1.1 ULP, the sum and the quotient by a half each.
+        EXPECT_NEAR(SiluF32(gate[i]), silu, 2.6 * 0x1p-23 * std::abs(silu)) << gate[i];
+      } else {
+        EXPECT_NEAR(SiluF32(gate[i]), 0, 1e-35);
+      }
+    }
+  }
+}
+
 TEST_P(OnTarget, GeluAndExpHaveTheScalarBits) {
   std::vector<float> x = Random(1003, 8, 12.0f);
   x.insert(x.end(), {0.0f, -0.0f, 1e-30f, -87.3f, 88.0f, -100.0f, 100.0f});
@@ -127,11 +165,14 @@ TEST_P(OnTarget, GeluAndExpHaveTheScalarBits) {
 
 TEST_P(OnTarget, AttentionHasTheReferenceBits) {
   struct Case {
-    std::size_t heads, kv_heads, head_dim, block_tokens, first, queries;
+    std::size_t heads, kv_heads, head_dim, block_tokens, first, queries, window = kNoWindow;
   };
   for (const Case& c :
        {Case{1, 1, 8, 16, 0, 5}, Case{4, 4, 32, 16, 0, 70}, Case{4, 2, 20, 32, 61, 9},
-        Case{2, 1, 64, 64, 200, 6}, Case{2, 2, 16, 256, 1020, 9}, Case{1, 1, 33, 16, 2100, 5}}) {
+        Case{2, 1, 64, 64, 200, 6}, Case{2, 2, 16, 256, 1020, 9}, Case{1, 1, 33, 16, 2100, 5},
+        Case{7, 1, 32, 16, 70, 3}, Case{6, 2, 16, 16, 1500, 7}, Case{1, 1, 16, 16, 0, 70, 1},
+        Case{4, 2, 20, 16, 0, 150, 7}, Case{2, 1, 32, 32, 2040, 40, 64},
+        Case{3, 1, 48, 16, 1100, 70, 65}, Case{2, 2, 16, 64, 2000, 9, 1000}}) {
     const std::size_t length = c.first + c.queries;
     const std::size_t width = c.heads * c.head_dim, kv_width = c.kv_heads * c.head_dim;
     const std::size_t blocks = (length + c.block_tokens - 1) / c.block_tokens;
@@ -149,7 +190,10 @@ TEST_P(OnTarget, AttentionHasTheReferenceBits) {
                 static_cast<std::uint32_t>(c.block_tokens),
                 static_cast<std::uint32_t>(c.kv_heads),
                 static_cast<std::uint32_t>(c.head_dim)};
-    for (std::size_t t = 0; t < length; ++t) {
+    // Blocks before the window are not there; what else no query sees holds NaN.
+    const std::size_t first_seen = FirstVisible(c.first, c.window);
+    std::fill_n(table.begin(), first_seen / c.block_tokens, nullptr);
+    for (std::size_t t = first_seen; t < length; ++t) {
       const auto k = Random(kv_width, 100 + static_cast<std::uint32_t>(t), 2.0f);
       const auto v = Random(kv_width, 5000 + static_cast<std::uint32_t>(t));
       StoreKv(view, t, k.data(), v.data());
@@ -161,6 +205,7 @@ TEST_P(OnTarget, AttentionHasTheReferenceBits) {
     args.first_position = c.first;
     args.heads = c.heads;
     args.scale = 0.3f;
+    args.window = c.window;
     args.kv = view;
     std::vector<float> expected(q.size()), got(q.size());
     args.out = expected.data();
@@ -168,8 +213,12 @@ TEST_P(OnTarget, AttentionHasTheReferenceBits) {
     args.out = got.data();
     Attention(args, {0, c.queries}, {0, c.heads});
     ASSERT_TRUE(SameBits(expected, got)) << c.head_dim << " at " << c.first;
+    std::fill(got.begin(), got.end(), 0.0f);
     for (std::size_t i = 0; i < c.queries; ++i) Attention(args, {i, i + 1}, {0, c.heads});
     ASSERT_TRUE(SameBits(expected, got)) << "one query at a time";
+    std::fill(got.begin(), got.end(), 0.0f);
+    for (std::size_t h = 0; h < c.heads; ++h) Attention(args, {0, c.queries}, {h, h + 1});
+    ASSERT_TRUE(SameBits(expected, got)) << "one head at a time";
   }
 }
 

@@ -52,6 +52,19 @@ void LayerNormImpl(const float* x, const float* gain, const float* bias, std::si
   if (stats) *stats = {mean, inverse};
 }
 
+void RmsNormImpl(const float* x, const float* gain, std::size_t n, float eps, float* y) {
+  V16 squares = Zero16();
+  for (std::size_t i = 0; i < n; i += 16) {
+    const V16 v = LoadTail(x, i, n);  // Zeros beyond n add nothing.
+    squares = Fma16(v, v, squares);
+  }
+  const float mean = Fold16(squares) / static_cast<float>(n);
+  const V16 inverse = Set16(1.0f / std::sqrt(mean + eps));
+  for (std::size_t i = 0; i < n; i += 16) {
+    StoreTail(Mul16(Mul16(LoadTail(x, i, n), inverse), LoadTail(gain, i, n)), y, i, n);
+  }
+}
+
 // dx = inverse · (g − mean(g) − xhat · mean(g · xhat)) with g = dy · gain.
 void InputGradImpl(const LayerNormGradArgs& a) {
   const V16 mean16 = Set16(a.stats.mean);
@@ -101,6 +114,7 @@ namespace kvasir::kernels {
 
 HWY_EXPORT(LaneSumImpl);
 HWY_EXPORT(LayerNormImpl);
+HWY_EXPORT(RmsNormImpl);
 HWY_EXPORT(InputGradImpl);
 HWY_EXPORT(ParameterGradImpl);
 
@@ -111,6 +125,10 @@ float LaneSum(const float* values, std::size_t n) {
 void LayerNorm(const float* x, const float* gain, const float* bias, std::size_t n, float eps,
                float* y, RowStats* stats) {
   HWY_DYNAMIC_DISPATCH(LayerNormImpl)(x, gain, bias, n, eps, y, stats);
+}
+
+void RmsNorm(const float* x, const float* gain, std::size_t n, float eps, float* y) {
+  HWY_DYNAMIC_DISPATCH(RmsNormImpl)(x, gain, n, eps, y);
 }
 
 void LayerNormInputGrad(const LayerNormGradArgs& args) {
@@ -149,6 +167,14 @@ void ReferenceLayerNorm(const float* x, const float* gain, const float* bias, st
   const float inverse = 1.0f / std::sqrt(variance + eps);
   for (std::size_t i = 0; i < n; ++i) y[i] = std::fma((x[i] - mean) * inverse, gain[i], bias[i]);
   if (stats) *stats = {mean, inverse};
+}
+
+void ReferenceRmsNorm(const float* x, const float* gain, std::size_t n, float eps, float* y) {
+  float lane[16] = {};
+  for (std::size_t i = 0; i < n; ++i) lane[i % 16] = std::fma(x[i], x[i], lane[i % 16]);
+  const float mean = ReferenceFold(lane) / static_cast<float>(n);
+  const float inverse = 1.0f / std::sqrt(mean + eps);
+  for (std::size_t i = 0; i < n; ++i) y[i] = x[i] * inverse * gain[i];
 }
 
 }  // namespace kvasir::kernels

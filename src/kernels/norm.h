@@ -1,4 +1,4 @@
-// Layer normalisation under rule R2, forward and backward.
+// Normalisation of rows under rule R2, forward and backward.
 #ifndef KVASIR_KERNELS_NORM_H_
 #define KVASIR_KERNELS_NORM_H_
 
@@ -21,6 +21,11 @@ void LayerNorm(const float* x, const float* gain, const float* bias, std::size_t
                float* y, RowStats* stats);
 void ReferenceLayerNorm(const float* x, const float* gain, const float* bias, std::size_t n,
                         float eps, float* y, RowStats* stats);
+
+// y[c] = (x[c] · inverse) · gain[c], inverse = 1 / sqrt(Σ x² / n + eps), for one row of n channels
+// (Zhang & Sennrich 2019, arXiv:1910.07467). y may equal x. Error: that of an f32 sum over n.
+void RmsNorm(const float* x, const float* gain, std::size_t n, float eps, float* y);
+void ReferenceRmsNorm(const float* x, const float* gain, std::size_t n, float eps, float* y);
 
 // One row of the backward pass: dx[c] += the gradient through the norm; with
 // xhat = (x − mean) · inverse_deviation: dgain[c] = fma(dy, xhat, dgain), dbias[c] += dy: chains

@@ -102,6 +102,29 @@ double CosF64(double x) {
   return sign * p;
 }
 
+SinCos SinCosF64(double x) {
+  const double shifted = std::fma(x, kTwoOverPi, kRoundMagic);
+  const auto quarter = std::bit_cast<std::uint64_t>(shifted) & 3;
+  const double n = shifted - kRoundMagic;
+  const double r = std::fma(-n, kHalfPiLow, std::fma(-n, kHalfPiHigh, x));
+  const double r2 = r * r;
+  double s = kSin[6];
+  double c = kCos[6];
+  for (int i = 5; i >= 0; --i) {
+    s = std::fma(s, r2, kSin[i]);
+    c = std::fma(c, r2, kCos[i]);
+  }
+  s = std::fma(s * r2, r, r);
+  c = std::fma(c, r2 * r2, std::fma(-0.5, r2, 1.0));
+  const double sine = quarter & 1 ? c : s;  // sin(r + π/2) = cos r, cos(r + π/2) = −sin r
+  const double cosine = quarter & 1 ? s : c;
+  return {quarter & 2 ? -sine : sine, (quarter + 1) & 2 ? -cosine : cosine};
+}
+
+double PowF64(double x, double y) { return ExpF64(y * LogF64(x)); }
+
+float SiluF32(float x) { return x / (1.0f + ExpF32(-x)); }
+
 float GeluF32(float x) {
   const float x2 = x * x;
   const float inner = std::fma(kGeluCubic * x2, x, x);

@@ -18,8 +18,23 @@ double LogF64(double x);
 // cos x for 0 <= x <= 2π, absolute error below 1e-15. For schedules.
 double CosF64(double x);
 
+// sin x and cos x for |x| <= kMaxAngle, absolute error below 3e-16. The same bits as the vector
+// kernels. For rotary positions.
+struct SinCos {
+  double sin;
+  double cos;
+};
+inline constexpr double kMaxAngle = 0x1p32;
+SinCos SinCosF64(double x);
+
+// x^y = e^(y ln x) for x > 0, relative error at most (|y ln x| + 1) · 2^−50.
+double PowF64(double x, double y);
+
 // 0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 x³))), relative error below 1e-6 for x > −5.
 float GeluF32(float x);
+
+// x / (1 + e^(−x)), at most 2.6 ULP off for x > −87; the same bits as the vector kernel.
+float SiluF32(float x);
 
 }  // namespace kvasir::kernels
 

@@ -70,10 +70,6 @@ std::vector<TensorSpec> Gpt2Tensors(const Gpt2Config& c) {
   return specs;
 }
 
-std::uint64_t ParameterCount(const Gpt2Config& config) {
-  std::uint64_t count = 0;
-  for (const TensorSpec& spec : Gpt2Tensors(config)) count += spec.shape.ElementCount().value();
-  return count;
-}
+std::uint64_t ParameterCount(const Gpt2Config& config) { return CountNumbers(Gpt2Tensors(config)); }
 
 }  // namespace kvasir::model

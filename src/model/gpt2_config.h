@@ -3,11 +3,10 @@
 #define KVASIR_MODEL_GPT2_CONFIG_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "tensor/shape.h"
+#include "model/tensor_spec.h"
 
 namespace kvasir::model {
 
@@ -30,11 +29,6 @@ struct Gpt2Config {
 // kBadData naming the setting by its GGUF key, its value and what is allowed. Every other function
 // of this folder requires a config that passed.
 base::Result<void> CheckConfig(const Gpt2Config& config);
-
-struct TensorSpec {
-  std::string name;     // As in GGUF.
-  tensor::Shape shape;  // Row-major; a matrix is [outputs, inputs].
-};
 
 // All tensors of the model, in the order in which files and the trainer hold them.
 std::vector<TensorSpec> Gpt2Tensors(const Gpt2Config& config);

@@ -2,7 +2,6 @@
 #ifndef KVASIR_MODEL_GPT2_MODEL_H_
 #define KVASIR_MODEL_GPT2_MODEL_H_
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -12,11 +11,10 @@
 #include "kernels/matmul.h"
 #include "model/gpt2_config.h"
 #include "model/model.h"
+#include "model/tensor_spec.h"
+#include "model/weight_slot.h"
 
 namespace kvasir::model {
-
-// Gives the f32 numbers of a tensor, row-major. The span need only live until the next call.
-using TensorSource = std::function<base::Result<std::span<const float>>(const TensorSpec& spec)>;
 
 class Gpt2Model : public Model {
  public:
@@ -48,24 +46,11 @@ class Gpt2Model : public Model {
     Linear up;    // [feed_forward, embedding]
     Linear down;  // [embedding, feed_forward]
   };
-  // Where an item's rows lie in the step's matrices.
-  struct Slice {
-    const BatchItem* item;
-    std::size_t first_row;       // among all rows
-    std::size_t first_wanted;    // among the rows with logits
-    std::size_t first_position;  // of its first token
-  };
-  class Step;  // gpt2_step.h: the buffers and phases of one Forward.
+  class Step;  // The buffers and phases of one Forward.
 
   explicit Gpt2Model(const Gpt2Config& config);
   base::Result<void> Load(const TensorSource& source);
-  // The slot a tensor goes to: one of a plain array or a packed matrix.
-  struct Slot {
-    base::AlignedArray<float>* plain = nullptr;
-    kernels::PackedMatrix* packed = nullptr;
-  };
-  Slot SlotOf(std::string_view name);
-  base::Result<void> CheckItems(std::span<const BatchItem> items) const;
+  WeightSlot SlotOf(std::string_view name);
 
   Gpt2Config config_;
   ModelShape shape_;

@@ -1,10 +1,6 @@
 #include "model/gpt2_reader.h"
 
-#include <cmath>
-#include <vector>
-
-#include "kernels/softmax.h"
-#include "tensor/convert.h"
+#include "model/file_tensors.h"
 
 namespace kvasir::model {
 namespace {
@@ -35,38 +31,13 @@ base::Result<Gpt2Config> ReadConfig(const formats::GgufFile& file, std::size_t v
   return config;
 }
 
-// Every tensor there, of the right shape and a type we read: before anything is allocated.
-base::Result<void> CheckTensors(const formats::GgufFile& file, const Gpt2Config& config) {
-  for (const TensorSpec& spec : Gpt2Tensors(config)) {
-    KV_TRY(const formats::GgufTensor* tensor, file.Get(spec.name));
-    if (tensor->shape != spec.shape) {
-      return MakeError(ErrorCode::kBadData, "tensor '{}' has shape {}; the metadata asks for {}",
-                       spec.name, tensor->shape.ToString(), spec.shape.ToString());
-    }
-    KV_TRY(file.DTypeOf(*tensor));
-  }
-  return base::Success();
-}
-
 }  // namespace
 
 base::Result<std::unique_ptr<Gpt2Model>> ReadGpt2(const formats::GgufFile& file,
                                                   std::size_t vocab) {
   KV_TRY(const Gpt2Config config, ReadConfig(file, vocab));
-  KV_TRY(CheckTensors(file, config));
-  std::vector<float> values;
-  return Gpt2Model::Make(
-      config, [&](const TensorSpec& spec) -> base::Result<std::span<const float>> {
-        const formats::GgufTensor* tensor = file.Find(spec.name);
-        KV_TRY(const tensor::DType dtype, file.DTypeOf(*tensor));
-        values.resize(spec.shape.ElementCount().value());
-        tensor::ConvertToF32(dtype, tensor->data, values);
-        if (!kernels::AllFinite(values.data(), values.size())) {
-          return MakeError(ErrorCode::kBadData, "tensor '{}' holds a number that is not finite",
-                           spec.name);
-        }
-        return std::span<const float>(values);
-      });
+  KV_TRY(CheckTensors(file, Gpt2Tensors(config)));
+  return Gpt2Model::Make(config, FileSource(file));
 }
 
 }  // namespace kvasir::model

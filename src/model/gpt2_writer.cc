@@ -22,10 +22,7 @@ base::Result<void> SaveGpt2(base::Env& env, const std::string& path, const Gpt2C
   set("gpt2.feed_forward_length", config.feed_forward);
   set("gpt2.attention.head_count", config.heads);
   writer.Set("gpt2.attention.layer_norm_epsilon", config.norm_eps);
-  // general.file_type: 0 all f32, 1 mostly f16, 32 mostly bf16 (GGUF specification).
-  set("general.file_type", options.dtype == tensor::DType::kF32   ? 0
-                           : options.dtype == tensor::DType::kF16 ? 1
-                                                                  : 32);
+  writer.Set("general.file_type", FileType(options.dtype));
   WriteVocabulary(vocabulary, writer);
   for (const TensorSpec& spec : Gpt2Tensors(config)) {
     KV_TRY(const std::span<const float> values, source(spec));

@@ -7,6 +7,7 @@
 #include "formats/gguf_reader.h"
 #include "formats/printable.h"
 #include "model/gpt2_reader.h"
+#include "model/llama_reader.h"
 #include "model/vocabulary_reader.h"
 #include "tokenizer/character_tokenizer.h"
 
@@ -19,20 +20,31 @@ using base::MakeError;
 
 struct OpenFile {
   formats::GgufFile file;
+  std::string architecture;
   std::string name;
 };
 
-base::Result<OpenFile> OpenGpt2(base::Env& env, const std::string& path) {
+base::Result<OpenFile> OpenModelFile(base::Env& env, const std::string& path) {
   KV_TRY(auto file, formats::GgufFile::Open(env, path));
   KV_TRY(const auto architecture, file.metadata().GetString("general.architecture"));
-  if (architecture != "gpt2") {
-    return MakeError(ErrorCode::kBadData,
-                     "'{}' holds a model of architecture {}; supported is gpt2", path,
-                     formats::Quoted(architecture));
-  }
   KV_TRY(const auto name, file.metadata().OptionalString("general.name"));
   std::string label = name ? std::string(*name) : std::filesystem::path(path).stem().string();
-  return OpenFile{std::move(file), std::move(label)};
+  return OpenFile{std::move(file), std::string(architecture), std::move(label)};
+}
+
+base::Result<std::unique_ptr<Model>> ReadModel(const OpenFile& open, std::size_t vocab) {
+  if (open.architecture == "gpt2") {
+    KV_TRY(auto model, ReadGpt2(open.file, vocab));
+    return std::unique_ptr<Model>(std::move(model));
+  }
+  for (const LlamaFamily family : {LlamaFamily::kLlama, LlamaFamily::kQwen2, LlamaFamily::kQwen3}) {
+    if (open.architecture != ArchitectureName(family)) continue;
+    KV_TRY(auto model, ReadLlama(open.file, family, vocab));
+    return std::unique_ptr<Model>(std::move(model));
+  }
+  return MakeError(ErrorCode::kBadData,
+                   "the architecture is {}; supported are gpt2, llama, qwen2 and qwen3",
+                   formats::Quoted(open.architecture));
 }
 
 // Which file a config or vocabulary was refused in.
@@ -45,7 +57,11 @@ Error InFile(const std::string& path, Error error) {
 }  // namespace
 
 base::Result<LoadedGpt2> LoadGpt2(base::Env& env, const std::string& path) {
-  KV_TRY(auto open, OpenGpt2(env, path));
+  KV_TRY(auto open, OpenModelFile(env, path));
+  if (open.architecture != "gpt2") {
+    return MakeError(ErrorCode::kBadData, "'{}' holds a model of architecture {}; needed is gpt2",
+                     path, formats::Quoted(open.architecture));
+  }
   auto vocabulary = ReadVocabulary(open.file);
   if (!vocabulary) return InFile(path, vocabulary.error());
   auto model = ReadGpt2(open.file, vocabulary.value().pieces.size());
@@ -54,13 +70,16 @@ base::Result<LoadedGpt2> LoadGpt2(base::Env& env, const std::string& path) {
 }
 
 base::Result<LoadedModel> LoadModel(base::Env& env, const std::string& path) {
-  KV_TRY(auto loaded, LoadGpt2(env, path));
-  auto vocabulary = tokenizer::Vocabulary::Make(std::move(loaded.vocabulary));
+  KV_TRY(auto open, OpenModelFile(env, path));
+  auto spec = ReadVocabulary(open.file);
+  if (!spec) return InFile(path, spec.error());
+  auto model = ReadModel(open, spec.value().pieces.size());
+  if (!model) return InFile(path, model.error());
+  auto vocabulary = tokenizer::Vocabulary::Make(std::move(spec.value()));
   if (!vocabulary) return InFile(path, vocabulary.error());
-  auto characters = tokenizer::CharacterTokenizer::Make(std::move(vocabulary.value()));
-  if (!characters) return InFile(path, characters.error());
-  return LoadedModel{std::move(loaded.name), std::move(loaded.model),
-                     std::move(characters.value())};
+  auto made = tokenizer::CharacterTokenizer::Make(std::move(vocabulary.value()));
+  if (!made) return InFile(path, made.error());
+  return LoadedModel{std::move(open.name), std::move(model.value()), std::move(made.value())};
 }
 
 }  // namespace kvasir::model

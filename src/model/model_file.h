@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "model/gpt2_config.h"
 #include "model/gpt2_model.h"
+#include "model/llama_config.h"
 #include "model/model.h"
 #include "tensor/dtype.h"
 #include "tokenizer/tokenizer.h"
@@ -40,10 +41,20 @@ struct SaveOptions {
   tensor::DType dtype = tensor::DType::kF32;  // Of matrices; vectors and positions stay f32.
 };
 
+// general.file_type of the GGUF specification: 0 all f32, 1 mostly f16, 32 mostly bf16.
+constexpr std::uint32_t FileType(tensor::DType dtype) {
+  return dtype == tensor::DType::kF32 ? 0 : dtype == tensor::DType::kF16 ? 1 : 32;
+}
+
 // Writes a gpt2 GGUF file, whole or not at all. source gives each tensor once, in order.
 base::Result<void> SaveGpt2(base::Env& env, const std::string& path, const Gpt2Config& config,
                             const tokenizer::VocabularySpec& vocabulary, const TensorSource& source,
                             const SaveOptions& options);
+
+// The same for llama, qwen2 and qwen3.
+base::Result<void> SaveLlama(base::Env& env, const std::string& path, const LlamaConfig& config,
+                             const tokenizer::VocabularySpec& vocabulary,
+                             const TensorSource& source, const SaveOptions& options);
 
 }  // namespace kvasir::model
 

@@ -103,7 +103,7 @@ TEST_F(ModelFileTest, RefusesBadMetadata) {
   const auto set = [](const char* key, auto value) {
     return [key, value](formats::GgufWriter& writer) { writer.Set(key, value); };
   };
-  ExpectRefused(set("general.architecture", "llama"), "'llama'");
+  ExpectRefused(set("general.architecture", "mamba"), "'mamba'");
   ExpectRefused(set("gpt2.attention.head_count", std::uint32_t{0}), "head_count is 0");
   ExpectRefused(set("gpt2.attention.head_count", std::uint32_t{5}), "head_count 5");
   ExpectRefused(set("gpt2.attention.head_count_kv", std::uint32_t{1}), "head_count_kv is 1");

@@ -1,0 +1,259 @@
+#include "model/llama_model.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "kernels/activation.h"
+#include "kernels/attention.h"
+#include "kernels/norm.h"
+#include "kernels/rope.h"
+#include "model/step_rows.h"
+
+namespace kvasir::model {
+
+using base::Member;
+
+LlamaModel::LlamaModel(const LlamaConfig& config)
+    : config_(config), frequencies_(RopeFrequencies(config.rope)), layers_(config.layers) {
+  shape_.architecture = ArchitectureName(config.family);
+  shape_.layers = config.layers;
+  shape_.heads = config.heads;
+  shape_.kv_heads = config.kv_heads;
+  shape_.head_dim = config.head_dim;
+  shape_.embedding = config.embedding;
+  shape_.feed_forward = config.feed_forward;
+  shape_.context = config.context;
+  shape_.vocab = config.vocab;
+  shape_.parameters = ParameterCount(config);
+}
+
+base::Result<std::unique_ptr<LlamaModel>> LlamaModel::Make(const LlamaConfig& config,
+                                                           const TensorSource& source) {
+  std::unique_ptr<LlamaModel> model(new LlamaModel(config));
+  KV_TRY(model->Load(source));
+  return model;
+}
+
+WeightSlot LlamaModel::SlotOf(std::string_view name) {
+  if (name == "token_embd.weight") return {.plain = &token_embedding_};
+  if (name == "output_norm.weight") return {.plain = &output_norm_};
+  if (name == "output.weight") return {.packed = &head_};
+  KV_CHECK(name.starts_with("blk."));
+  std::size_t index = 0;
+  const auto end = std::from_chars(name.data() + 4, name.data() + name.size(), index).ptr;
+  Layer& layer = layers_[index];
+  const std::string_view part = name.substr(static_cast<std::size_t>(end - name.data()) + 1);
+  if (part == "attn_norm.weight") return {.plain = &layer.attention_norm};
+  if (part == "attn_q_norm.weight") return {.plain = &layer.q_norm};
+  if (part == "attn_k_norm.weight") return {.plain = &layer.k_norm};
+  if (part == "attn_output.weight") return {.packed = &layer.output};
+  if (part == "ffn_norm.weight") return {.plain = &layer.mlp_norm};
+  if (part == "ffn_gate.weight") return {.packed = &layer.gate};
+  if (part == "ffn_up.weight") return {.packed = &layer.up};
+  if (part == "ffn_down.weight") return {.packed = &layer.down};
+  // attn_q, attn_k and attn_v, weight or bias, share one product.
+  KV_CHECK(part.starts_with("attn_"));
+  const char letter = part[5];
+  WeightSlot slot;
+  slot.first_row = letter == 'q'   ? 0
+                   : letter == 'k' ? config_.q_width()
+                                   : config_.q_width() + config_.kv_width();
+  slot.total_rows = config_.qkv_width();
+  if (part.ends_with(".bias")) {
+    slot.plain = &layer.qkv_bias;
+  } else {
+    slot.packed = &layer.qkv;
+  }
+  return slot;
+}
+
+base::Result<void> LlamaModel::Load(const TensorSource& source) {
+  for (const TensorSpec& spec : LlamaTensors(config_)) {
+    KV_TRY(const std::span<const float> values, source(spec));
+    SlotOf(spec.name).Fill(spec, values);
+  }
+  if (config_.tied_head) {
+    head_ = kernels::PackWeights(token_embedding_.data(), config_.vocab, config_.embedding);
+  }
+  return base::Success();
+}
+
+std::vector<float> LlamaModel::TensorValues(const TensorSpec& spec) const {
+  return const_cast<LlamaModel*>(this)->SlotOf(spec.name).Values(spec);
+}
+
+// One step: all rows go through the layers together, phase by phase. Every member of the team runs
+// Run(); a barrier ends each phase.
+class LlamaModel::Step {
+ public:
+  Step(const LlamaModel& model, std::span<const BatchItem> items, Scratch& scratch, float* logits)
+      : model_(model), c_(model.config_), rows_(items), logits_(logits) {
+    x_ = scratch.Get(0, rows_.count() * c_.embedding);
+    normed_ = scratch.Get(1, rows_.count() * c_.embedding);
+    qkv_ = scratch.Get(2, rows_.count() * c_.qkv_width());
+    attended_ = scratch.Get(3, rows_.count() * c_.q_width());
+    gate_ = scratch.Get(4, rows_.count() * c_.feed_forward);
+    up_ = scratch.Get(5, rows_.count() * c_.feed_forward);
+    last_ = scratch.Get(6, rows_.wanted() * c_.embedding);
+    turns_ = scratch.Get(7, rows_.count() * c_.rope.dimensions);
+  }
+
+  void Run(Member& member) const {
+    Embed(member);
+    for (std::size_t i = 0; i < c_.layers; ++i) {
+      const bool last = i + 1 == c_.layers;
+      RunLayer(member, i, last);
+    }
+    if (rows_.wanted() == 0) return;
+    NormRows(member, model_.output_norm_, last_, rows_.wanted());
+    member.Barrier();
+    kernels::MatmulShare(Product(normed_, c_.embedding, model_.head_, {}, logits_, c_.vocab),
+                         rows_.wanted(), member);
+  }
+
+ private:
+  // x[row] = token embedding; and the turn of the row's position, which all layers share.
+  void Embed(Member& member) const {
+    const std::size_t width = c_.embedding;
+    rows_.VisitShare(member, [&](const RowSlice& slice, base::IndexRange rows) {
+      for (std::size_t row = rows.begin; row < rows.end; ++row) {
+        std::copy_n(model_.token_embedding_.data() + slice.TokenOf(row) * width, width,
+                    x_ + row * width);
+        kernels::RopeTurn(model_.frequencies_.data(), model_.frequencies_.size(),
+                          slice.PositionOf(row), turns_ + row * c_.rope.dimensions);
+      }
+    });
+    member.Barrier();
+  }
+
+  void NormRows(Member& member, const Gain& gain, const float* in, std::size_t rows) const {
+    const base::IndexRange share = member.Share(rows);
+    for (std::size_t row = share.begin; row < share.end; ++row) {
+      kernels::RmsNorm(in + row * c_.embedding, gain.data(), c_.embedding, c_.norm_eps,
+                       normed_ + row * c_.embedding);
+    }
+  }
+
+  void RunLayer(Member& member, std::size_t index, bool last) const {
+    const Layer& layer = model_.layers_[index];
+    const std::size_t width = c_.embedding;
+    NormRows(member, layer.attention_norm, x_, rows_.count());
+    member.Barrier();
+    kernels::MatmulShare(
+        Product(normed_, width, layer.qkv, layer.qkv_bias.span(), qkv_, c_.qkv_width()),
+        rows_.count(), member);
+    member.Barrier();
+    RotateAndStoreRows(member, index);
+    member.Barrier();
+    const std::size_t rows = last ? rows_.wanted() : rows_.count();
+    float* x = last ? last_ : x_;
+    if (rows == 0) return;
+    if (last) rows_.CopyWanted(member, x_, width, last_);
+    rows_.Attend(member, index, last, Attention(index));
+    member.Barrier();
+    kernels::MatmulArgs args = Product(attended_, c_.q_width(), layer.output, {}, x, width);
+    args.residual = x;
+    kernels::MatmulShare(args, rows, member);
+    member.Barrier();
+    NormRows(member, layer.mlp_norm, x, rows);
+    member.Barrier();
+    const std::size_t middle = c_.feed_forward;
+    kernels::MatmulShare(Product(normed_, width, layer.gate, {}, gate_, middle), rows, member);
+    // Of the same shape, so each member's part is the same.
+    const kernels::MatmulTileRange tile =
+        kernels::MatmulShare(Product(normed_, width, layer.up, {}, up_, middle), rows, member);
+    ApplySwiGlu(tile);
+    member.Barrier();
+    args = Product(gate_, middle, layer.down, {}, x, width);
+    args.residual = x;
+    kernels::MatmulShare(args, rows, member);
+    member.Barrier();
+  }
+
+  // Queries and keys: normed by head if the model does, then turned by their position.
+  void RotateAndStoreRows(Member& member, std::size_t index) const {
+    const Layer& layer = model_.layers_[index];
+    rows_.VisitShare(member, [&](const RowSlice& slice, base::IndexRange rows) {
+      const kernels::KvView view = slice.item->sequence->View(index);
+      for (std::size_t row = rows.begin; row < rows.end; ++row) {
+        float* q = qkv_ + row * c_.qkv_width();
+        float* k = q + c_.q_width();
+        if (c_.head_norms) {
+          NormHeads(layer.q_norm, c_.heads, q);
+          NormHeads(layer.k_norm, c_.kv_heads, k);
+        }
+        kernels::RopeArgs turn;
+        turn.turn = turns_ + row * c_.rope.dimensions;
+        turn.pairs = c_.rope.dimensions / 2;
+        turn.pairing = c_.rope.pairing;
+        turn.heads = c_.heads + c_.kv_heads;  // Keys follow queries.
+        turn.head_stride = c_.head_dim;
+        turn.x = q;
+        kernels::Rope(turn);
+        kernels::StoreKv(view, slice.PositionOf(row), k, k + c_.kv_width());
+      }
+    });
+  }
+
+  void NormHeads(const Gain& gain, std::size_t heads, float* x) const {
+    for (std::size_t head = 0; head < heads; ++head) {
+      float* channels = x + head * c_.head_dim;
+      kernels::RmsNorm(channels, gain.data(), c_.head_dim, c_.norm_eps, channels);
+    }
+  }
+
+  AttendArgs Attention(std::size_t layer) const {
+    AttendArgs args;
+    args.q = qkv_;
+    args.q_stride = c_.qkv_width();
+    args.heads = c_.heads;
+    args.kv_heads = c_.kv_heads;
+    args.scale = 1.0f / std::sqrt(static_cast<float>(c_.head_dim));
+    if (!c_.windows.empty() && c_.windows[layer] != 0) args.window = c_.windows[layer];
+    args.out = attended_;
+    args.out_stride = c_.q_width();
+    return args;
+  }
+
+  // gate = silu(gate) · up
+  void ApplySwiGlu(const kernels::MatmulTileRange& tile) const {
+    const std::size_t begin = tile.panels.begin * 16;
+    const std::size_t end = std::min<std::size_t>(tile.panels.end * 16, c_.feed_forward);
+    for (std::size_t row = tile.rows.begin; row < tile.rows.end && begin < end; ++row) {
+      float* gate = gate_ + row * c_.feed_forward + begin;
+      kernels::SwiGlu(gate, up_ + row * c_.feed_forward + begin, end - begin, gate);
+    }
+  }
+
+  const LlamaModel& model_;
+  const LlamaConfig& c_;
+  const StepRows rows_;
+  float* logits_;    // [wanted][vocab]
+  float* x_;         // [rows][embedding] residual stream
+  float* normed_;    // [rows][embedding]
+  float* qkv_;       // [rows][qkv_width]
+  float* attended_;  // [rows][q_width]
+  float* gate_;      // [rows][feed_forward]
+  float* up_;        // [rows][feed_forward]
+  float* last_;      // [wanted][embedding] residual stream in the last layer
+  float* turns_;     // [rows][2][rope dimensions / 2] cosines and sines
+};
+
+base::Result<void> LlamaModel::Forward(std::span<const BatchItem> items, Scratch& scratch,
+                                       base::ThreadTeam& team, std::span<float> logits) const {
+  KV_TRY(CheckItems(items, shape_));
+  std::size_t wanted = 0;
+  for (const BatchItem& item : items) {
+    wanted += item.logit_rows;
+    KV_TRY(item.sequence->Reserve(item.tokens.size()));
+  }
+  KV_CHECK(logits.size() == wanted * config_.vocab);
+  if (items.empty()) return base::Success();
+  const Step step(*this, items, scratch, logits.data());
+  team.Run([&](Member& member) { step.Run(member); });
+  for (const BatchItem& item : items) item.sequence->Advance(item.tokens.size());
+  return base::Success();
+}
+
+}  // namespace kvasir::model

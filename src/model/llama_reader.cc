@@ -1,0 +1,115 @@
+#include "model/llama_reader.h"
+
+#include <string>
+#include <vector>
+
+#include "model/file_tensors.h"
+
+namespace kvasir::model {
+namespace {
+
+using base::ErrorCode;
+using base::MakeError;
+using formats::GgufFile;
+using formats::GgufMetadata;
+
+base::Result<void> ReadHeads(const GgufMetadata& metadata, LlamaConfig& config) {
+  KV_TRY(config.heads, metadata.GetUint(config.Key("attention.head_count")));
+  KV_TRY(const auto kv_heads, metadata.OptionalUint(config.Key("attention.head_count_kv")));
+  config.kv_heads = kv_heads.value_or(config.heads);
+  KV_TRY(const auto key_length, metadata.OptionalUint(config.Key("attention.key_length")));
+  if (key_length) {
+    config.head_dim = *key_length;
+  } else if (config.heads == 0 || config.embedding % config.heads != 0) {
+    return MakeError(ErrorCode::kBadData, "{} {} is not a multiple of {} {}",
+                     config.Key("embedding_length"), config.embedding,
+                     config.Key("attention.head_count"), config.heads);
+  } else {
+    config.head_dim = config.embedding / config.heads;
+  }
+  KV_TRY(const auto value_length, metadata.OptionalUint(config.Key("attention.value_length")));
+  if (value_length && *value_length != config.head_dim) {
+    return MakeError(ErrorCode::kBadData, "{} is {}; it must be that of keys, {}",
+                     config.Key("attention.value_length"), *value_length, config.head_dim);
+  }
+  return base::Success();
+}
+
+// One window, and which layers have it: all of them, unless the pattern is a number n (every n-th
+// layer sees all) or a list of bools, one a layer (true: the layer has the window).
+base::Result<void> ReadWindows(const GgufMetadata& metadata, LlamaConfig& config) {
+  const std::string key = config.Key("attention.sliding_window");
+  KV_TRY(const auto window, metadata.OptionalUint(key));
+  if (!window) return base::Success();
+  if (*window == 0) return MakeError(ErrorCode::kBadData, "{} is 0; at least 1 is allowed", key);
+  config.windows.assign(config.layers, *window);
+  const std::string pattern_key = key + "_pattern";
+  const formats::GgufValue* pattern = metadata.Find(pattern_key);
+  if (pattern == nullptr) return base::Success();
+  if (pattern->is_array()) {
+    const auto has_window = pattern->AsBoolArray();
+    if (!has_window || has_window->size() != config.layers) {
+      return MakeError(ErrorCode::kBadData, "{} is {}; allowed are a number or {} bools",
+                       pattern_key, pattern->TypeText(), config.layers);
+    }
+    for (std::size_t i = 0; i < config.layers; ++i) {
+      if (!(*has_window)[i]) config.windows[i] = 0;
+    }
+    return base::Success();
+  }
+  KV_TRY(const auto period, metadata.GetUint(pattern_key));
+  if (period == 0) {
+    return MakeError(ErrorCode::kBadData, "{} is 0; at least 1 is allowed", pattern_key);
+  }
+  for (std::size_t i = 0; i < config.layers; ++i) {
+    if (i % period == period - 1) config.windows[i] = 0;
+  }
+  return base::Success();
+}
+
+base::Result<void> RefuseExperts(const GgufMetadata& metadata, const LlamaConfig& config) {
+  KV_TRY(const auto experts, metadata.OptionalUint(config.Key("expert_count")));
+  if (experts && *experts > 0) {
+    return MakeError(ErrorCode::kBadData, "{} is {}; mixtures of experts are not supported",
+                     config.Key("expert_count"), *experts);
+  }
+  return base::Success();
+}
+
+base::Result<LlamaConfig> ReadConfig(const GgufFile& file, LlamaFamily family, std::size_t vocab) {
+  const GgufMetadata& metadata = file.metadata();
+  LlamaConfig config;
+  config.family = family;
+  KV_TRY(RefuseExperts(metadata, config));
+  KV_TRY(config.layers, metadata.GetUint(config.Key("block_count")));
+  KV_TRY(config.embedding, metadata.GetUint(config.Key("embedding_length")));
+  KV_TRY(config.feed_forward, metadata.GetUint(config.Key("feed_forward_length")));
+  KV_TRY(config.context, metadata.GetUint(config.Key("context_length")));
+  config.vocab = vocab;
+  KV_TRY(ReadHeads(metadata, config));
+  KV_TRY(const double eps, metadata.GetFloat(config.Key("attention.layer_norm_rms_epsilon")));
+  config.norm_eps = static_cast<float>(eps);
+  config.tied_head = file.Find("output.weight") == nullptr;
+  config.qkv_bias = family == LlamaFamily::kQwen2 || file.Find("blk.0.attn_q.bias") != nullptr;
+  config.head_norms = family == LlamaFamily::kQwen3;
+  // Before the rest, which takes memory by heads and layers.
+  config.rope.dimensions = config.head_dim;
+  KV_TRY(CheckConfig(config));
+  KV_TRY(config.rope, ReadRope(file, ArchitectureName(family), PairingOf(family), config.head_dim));
+  KV_TRY(ReadWindows(metadata, config));
+  KV_TRY(CheckConfig(config));
+  return config;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<LlamaModel>> ReadLlama(const GgufFile& file, LlamaFamily family,
+                                                    std::size_t vocab) {
+  KV_TRY(const LlamaConfig config, ReadConfig(file, family, vocab));
+  const std::vector<TensorSpec> specs = LlamaTensors(config);
+  KV_TRY(CheckTensors(file, specs));
+  KV_TRY(RefuseOtherTensors(file, specs));
+  return LlamaModel::Make(config, FileSource(file));
+}
+
+}  // namespace kvasir::model

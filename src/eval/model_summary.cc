@@ -43,7 +43,15 @@ ModelSummary Summarize(const formats::GgufFile& file) {
   summary.vocab = FindUint(file, prefix + "vocab_size");
   const formats::GgufValue* tokens = file.metadata().Find("tokenizer.ggml.tokens");
   if (tokens != nullptr && tokens->is_array()) summary.vocab = tokens->count;
-  summary.cache = CacheOf(summary, FindUint(file, prefix + "attention.key_length"));
+  // Multi-head latent attention keeps a latent and a rotated key for all heads together.
+  const auto latent_dim = FindUint(file, prefix + "attention.kv_lora_rank");
+  const auto rope_dim = FindUint(file, prefix + "rope.dimension_count");
+  if (!latent_dim) {
+    summary.cache = CacheOf(summary, FindUint(file, prefix + "attention.key_length"));
+  } else if (summary.layers && rope_dim) {
+    summary.cache = kvcache::CacheGeometryOptions{
+        .layers = *summary.layers, .latent_dim = *latent_dim, .rope_dim = *rope_dim};
+  }
   if (summary.cache) {
     const auto geometry = kvcache::CacheGeometry::Make(*summary.cache);
     if (geometry) summary.cache_bytes_per_token = geometry.value().bytes_per_token();

@@ -52,6 +52,28 @@ TEST(ModelSummaryTest, DescribesModelsOfOtherArchitectures) {
   EXPECT_EQ(summary.cache->head_dim, 8u);
 }
 
+// Whatever the heads are: (512 + 64) values a layer.
+TEST(ModelSummaryTest, ALatentCacheHasNoHeads) {
+  const auto fill = [](GgufWriter& writer) {
+    writer.Set("general.architecture", "deepseek2");
+    writer.Set("deepseek2.block_count", std::uint32_t{27});
+    writer.Set("deepseek2.attention.head_count", std::uint32_t{16});
+    writer.Set("deepseek2.embedding_length", std::uint32_t{2048});
+    writer.Set("deepseek2.attention.key_length", std::uint32_t{192});
+    writer.Set("deepseek2.attention.kv_lora_rank", std::uint32_t{512});
+  };
+  EXPECT_FALSE(SummaryOf(fill).cache);  // How wide its key is, is not said.
+  const ModelSummary summary = SummaryOf([&](GgufWriter& writer) {
+    fill(writer);
+    writer.Set("deepseek2.rope.dimension_count", std::uint32_t{64});
+  });
+  ASSERT_TRUE(summary.cache);
+  EXPECT_EQ(summary.cache->latent_dim, 512u);
+  EXPECT_EQ(summary.cache->rope_dim, 64u);
+  EXPECT_EQ(summary.cache->kv_heads, 0u);
+  EXPECT_EQ(summary.cache_bytes_per_token, 27u * 576 * 4);
+}
+
 TEST(ModelSummaryTest, KeyLengthAndVocabularyComeFromTheirKeys) {
   const ModelSummary summary = SummaryOf([](GgufWriter& writer) {
     SetLlama(writer);

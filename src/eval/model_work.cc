@@ -1,5 +1,8 @@
 #include "eval/model_work.h"
 
+#include "base/check.h"
+#include "kvcache/cache_geometry.h"
+
 namespace kvasir::eval {
 namespace {
 
@@ -30,7 +33,9 @@ std::uint64_t WeightBytesPerStep(const model::ModelShape& shape) {
 }
 
 std::uint64_t KvBytesAt(const model::ModelShape& shape, std::uint64_t position) {
-  return (position + 1) * shape.layers * shape.kv_heads * shape.head_dim * 2 * sizeof(float);
+  const auto geometry = kvcache::CacheGeometry::Make(shape.Cache(kvcache::kDefaultBlockTokens));
+  KV_CHECK(geometry.has_value());  // No model has a shape whose cache is refused.
+  return (position + 1) * geometry.value().bytes_per_token();
 }
 
 double PrefillFlops(const model::ModelShape& shape, std::uint64_t cached, std::uint64_t rows) {

@@ -12,8 +12,8 @@ namespace kvasir::eval {
 // of which it reads one row of each.
 std::uint64_t WeightBytesPerStep(const model::ModelShape& shape);
 
-// Bytes of keys and values that the query at this position reads and writes: its own and those
-// before, in all layers.
+// Bytes of keys and values, or of latents, that the query at this position reads and writes: its
+// own and those before, in all layers.
 std::uint64_t KvBytesAt(const model::ModelShape& shape, std::uint64_t position);
 
 // Floating-point operations (a multiply-add counts two) of `rows` tokens after `cached` others,

@@ -50,6 +50,15 @@ TEST(ModelWorkTest, CountsWhatTheLessonsModelMoves) {
                                             (2 * 3 + 9) * 128 * 128 + 3 * 2 * 128 + 6915 * 128));
 }
 
+TEST(ModelWorkTest, ALatentCacheMovesItsEntries) {
+  model::ModelShape shape;
+  shape.layers = 3;
+  shape.heads = 16;
+  shape.latent_dim = 512;
+  shape.rope_dim = 64;
+  EXPECT_EQ(KvBytesAt(shape, 9), 10u * 3 * 576 * 4);
+}
+
 TEST(GenerationSpeedTest, MeasuresWhatIsRight) {
   const auto model = TinyGpt2(65);
   base::ThreadTeam team(2);

@@ -1,0 +1,22 @@
+// A model of multi-head latent attention with random weights: for measuring speed at any shape, and
+// for tests.
+#ifndef KVASIR_EVAL_RANDOM_DEEPSEEK_H_
+#define KVASIR_EVAL_RANDOM_DEEPSEEK_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "model/deepseek_config.h"
+#include "model/deepseek_model.h"
+
+namespace kvasir::eval {
+
+// Weights as random_weights.h has them. kUsage for a config that CheckConfig refuses, or of more
+// than 2^32 parameters. Thread-safe.
+base::Result<std::unique_ptr<model::DeepseekModel>> MakeRandomDeepseek(
+    const model::DeepseekConfig& config, std::uint64_t seed);
+
+}  // namespace kvasir::eval
+
+#endif  // KVASIR_EVAL_RANDOM_DEEPSEEK_H_

@@ -10,6 +10,7 @@
 
 #include "base/philox.h"
 #include "model/gpt2_model.h"
+#include "model/llama_model.h"
 #include "tokenizer/character_vocabulary.h"
 
 namespace kvasir::model {
@@ -45,6 +46,21 @@ inline Gpt2Config TestConfig() {
   config.feed_forward = 40;
   config.context = 48;
   config.vocab = 267;
+  return config;
+}
+
+// Grouped queries, 4 to 2, of a width that is not the embedding's.
+inline LlamaConfig TestLlamaConfig() {
+  LlamaConfig config;
+  config.layers = 2;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = 10;
+  config.embedding = 24;
+  config.feed_forward = 40;
+  config.context = 48;
+  config.vocab = 267;
+  config.rope.dimensions = 10;
   return config;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,9 +58,11 @@ Result<CacheGeometry> CacheGeometry::Make(const CacheGeometryOptions& options) {
   KV_TRY(CheckRange("layers", options.layers, kMaxLayers));
   KV_TRY(CheckEntry(options));
   const std::uint64_t block_tokens = options.block_tokens;
-  if (block_tokens == 0 || block_tokens > kMaxBlockTokens || block_tokens % kernels::kLanes != 0) {
+  KV_CHECK(options.max_block_tokens <= std::numeric_limits<std::uint32_t>::max());
+  if (block_tokens == 0 || block_tokens > options.max_block_tokens ||
+      block_tokens % kernels::kLanes != 0) {
     return MakeError(ErrorCode::kUsage, "block_tokens is {}, but must be a multiple of {} up to {}",
-                     block_tokens, kernels::kLanes, kMaxBlockTokens);
+                     block_tokens, kernels::kLanes, options.max_block_tokens);
   }
   constexpr std::uint64_t kElementBytes = tensor::BytesPerElement(tensor::DType::kF32);
   // The widths were checked, so this sum of small numbers cannot wrap.

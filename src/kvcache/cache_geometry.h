@@ -30,6 +30,8 @@ struct CacheGeometryOptions {
   std::uint64_t block_tokens = kDefaultBlockTokens;  // 16, 32, … kMaxBlockTokens
   std::uint64_t latent_dim = 0;                      // 1 … kMaxHeadDim; 0 in a cache of K and V
   std::uint64_t rope_dim = 0;  // 0 … kMaxHeadDim beside latent_dim: the shared rotated key
+  // For measurements, which compare blocks with one as long as a text. Below 2^32.
+  std::uint64_t max_block_tokens = kMaxBlockTokens;
 };
 
 // A value; immutable once made; thread-safe. A block holds block_tokens positions of all layers,

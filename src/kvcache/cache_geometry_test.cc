@@ -164,6 +164,19 @@ TEST(CacheGeometryTest, AcceptsExactlyTheMultiplesOfSixteenUpTo256) {
   }
 }
 
+TEST(CacheGeometryTest, AMeasurementMayAskForLargerBlocks) {
+  const CacheGeometry whole = Valid(
+      {.layers = 2, .kv_heads = 3, .head_dim = 5, .block_tokens = 4096, .max_block_tokens = 4096});
+  EXPECT_EQ(whole.block_bytes(), 4096 * whole.bytes_per_token());
+  EXPECT_EQ(whole.BlocksFor(4097), 2u);
+  EXPECT_THAT(Refusal({.layers = 2,
+                       .kv_heads = 3,
+                       .head_dim = 5,
+                       .block_tokens = 4112,
+                       .max_block_tokens = 4096}),
+              HasSubstr("block_tokens is 4112, but must be a multiple of 16 up to 4096"));
+}
+
 // Case C139: zero heads, an unbounded layer count or a product that wraps may come from a file.
 TEST(CacheGeometryTest, RefusalsNameTheSettingAndTheLimit) {
   for (const std::uint64_t bad : std::vector<std::uint64_t>{

@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <string>
 
 #include "formats/gguf_writer.h"
+#include "model/model_file.h"
 #include "model/model_test_util.h"
 #include "tensor/convert.h"
 
@@ -216,6 +220,30 @@ TEST(DeepseekReaderTest, RefusesBadTensors) {
   const auto other_vocabulary = Read(FileBytes(Nothing), kVocab + 1);
   ASSERT_FALSE(other_vocabulary.has_value());
   EXPECT_NE(other_vocabulary.error().message.find("token_embd.weight"), std::string::npos);
+}
+
+// What the writer wrote, by way of a file and the dispatch by architecture.
+TEST(DeepseekReaderTest, SavedModelsComeBack) {
+  const std::string path = testing::TempDir() + "/deepseek_" + std::to_string(getpid()) + ".gguf";
+  const tokenizer::VocabularySpec vocabulary = TestVocabulary();
+  for (const tensor::DType dtype : {tensor::DType::kF32, tensor::DType::kBF16}) {
+    DeepseekConfig config = FileConfig();
+    config.vocab = vocabulary.pieces.size();
+    config.query_rank = dtype == tensor::DType::kF32 ? 0 : 8;
+    config.split_up = dtype == tensor::DType::kF32;
+    config.rope.factor = 2;
+    config.rope.divisors = {1, 3};
+    ASSERT_TRUE(SaveDeepseek(base::Env::Default(), path, config, vocabulary, RandomSource(0.3f),
+                             {"small", dtype})
+                    .has_value());
+    const auto loaded = LoadModel(base::Env::Default(), path);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+    EXPECT_EQ(loaded.value().name, "small");
+    const auto* model = dynamic_cast<const DeepseekModel*>(loaded.value().model.get());
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->config(), config);
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(DeepseekReaderTest, EveryCutFileIsRefused) {

@@ -9,20 +9,6 @@
 namespace kvasir::model {
 namespace {
 
-void WriteRope(const LlamaConfig& config, formats::GgufWriter& writer) {
-  const RopeSettings& rope = config.rope;
-  writer.Set(config.Key("rope.dimension_count"), static_cast<std::uint32_t>(rope.dimensions));
-  writer.Set(config.Key("rope.freq_base"), static_cast<float>(rope.base));
-  if (rope.factor != 1) {
-    writer.Set(config.Key("rope.scaling.type"), "linear");
-    writer.Set(config.Key("rope.scaling.factor"), static_cast<float>(rope.factor));
-  }
-  if (!rope.divisors.empty()) {
-    writer.AddTensor("rope_freqs.weight", {rope.divisors.size()}, tensor::DType::kF32,
-                     tensor::ConvertFromF32(tensor::DType::kF32, rope.divisors));
-  }
-}
-
 void WriteWindows(const LlamaConfig& config, formats::GgufWriter& writer) {
   const auto& windows = config.windows;
   const auto largest = std::max_element(windows.begin(), windows.end());
@@ -57,7 +43,7 @@ base::Result<void> SaveLlama(base::Env& env, const std::string& path, const Llam
   set("attention.value_length", config.head_dim);
   writer.Set(config.Key("attention.layer_norm_rms_epsilon"), config.norm_eps);
   writer.Set("general.file_type", FileType(options.dtype));
-  WriteRope(config, writer);
+  WriteRope(ArchitectureName(config.family), config.rope, writer);
   WriteWindows(config, writer);
   WriteVocabulary(vocabulary, writer);
   for (const TensorSpec& spec : LlamaTensors(config)) {

@@ -6,6 +6,7 @@
 
 #include "formats/gguf_reader.h"
 #include "formats/printable.h"
+#include "model/deepseek_reader.h"
 #include "model/gpt2_reader.h"
 #include "model/llama_reader.h"
 #include "model/vocabulary_reader.h"
@@ -42,8 +43,12 @@ base::Result<std::unique_ptr<Model>> ReadModel(const OpenFile& open, std::size_t
     KV_TRY(auto model, ReadLlama(open.file, family, vocab));
     return std::unique_ptr<Model>(std::move(model));
   }
+  if (open.architecture == "deepseek2") {
+    KV_TRY(auto model, ReadDeepseek(open.file, vocab));
+    return std::unique_ptr<Model>(std::move(model));
+  }
   return MakeError(ErrorCode::kBadData,
-                   "the architecture is {}; supported are gpt2, llama, qwen2 and qwen3",
+                   "the architecture is {}; supported are gpt2, llama, qwen2, qwen3 and deepseek2",
                    formats::Quoted(open.architecture));
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/result.h"
+#include "model/deepseek_config.h"
 #include "model/gpt2_config.h"
 #include "model/gpt2_model.h"
 #include "model/llama_config.h"
@@ -55,6 +56,12 @@ base::Result<void> SaveGpt2(base::Env& env, const std::string& path, const Gpt2C
 base::Result<void> SaveLlama(base::Env& env, const std::string& path, const LlamaConfig& config,
                              const tokenizer::VocabularySpec& vocabulary,
                              const TensorSource& source, const SaveOptions& options);
+
+// The same for deepseek2, in the format's newer form (deepseek_reader.h).
+base::Result<void> SaveDeepseek(base::Env& env, const std::string& path,
+                                const DeepseekConfig& config,
+                                const tokenizer::VocabularySpec& vocabulary,
+                                const TensorSource& source, const SaveOptions& options);
 
 }  // namespace kvasir::model
 

@@ -207,4 +207,19 @@ base::Result<RopeSettings> ReadRope(const formats::GgufFile& file, std::string_v
   return rope;
 }
 
+void WriteRope(std::string_view architecture, const RopeSettings& rope,
+               formats::GgufWriter& writer) {
+  const std::string prefix = fmt::format("{}.rope.", architecture);
+  writer.Set(prefix + "dimension_count", static_cast<std::uint32_t>(rope.dimensions));
+  writer.Set(prefix + "freq_base", rope.base);
+  if (rope.factor != 1) {
+    writer.Set(prefix + "scaling.type", "linear");
+    writer.Set(prefix + "scaling.factor", rope.factor);
+  }
+  if (!rope.divisors.empty()) {
+    writer.AddTensor("rope_freqs.weight", {rope.divisors.size()}, tensor::DType::kF32,
+                     tensor::ConvertFromF32(tensor::DType::kF32, rope.divisors));
+  }
+}
+
 }  // namespace kvasir::model

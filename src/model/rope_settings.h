@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "formats/gguf_reader.h"
+#include "formats/gguf_writer.h"
 #include "kernels/rope.h"
 
 namespace kvasir::model {
@@ -55,6 +56,10 @@ std::vector<float> Llama3Divisors(const Llama3Scaling& scaling, float base,
 // and llama3 are read; all others (yarn, longrope, …) are refused by name. The result is checked.
 base::Result<RopeSettings> ReadRope(const formats::GgufFile& file, std::string_view architecture,
                                     kernels::RopePairing pairing, std::uint64_t head_dim);
+
+// Writes what ReadRope reads back as the same settings.
+void WriteRope(std::string_view architecture, const RopeSettings& rope,
+               formats::GgufWriter& writer);
 
 }  // namespace kvasir::model
 

@@ -10,11 +10,14 @@ if(KVASIR_TESTS)
   include(GoogleTest)
 endif()
 
-# Highway's Debian package ships pkg-config files only.
+# Debian's packages of Highway and utf8proc ship pkg-config files only.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PC_HWY REQUIRED libhwy)
 add_library(hwy INTERFACE)
 target_link_libraries(hwy INTERFACE ${PC_HWY_LINK_LIBRARIES})
+pkg_check_modules(PC_UTF8PROC REQUIRED libutf8proc)
+add_library(utf8proc INTERFACE)
+target_link_libraries(utf8proc INTERFACE ${PC_UTF8PROC_LINK_LIBRARIES})
 
 add_library(kvasir_flags INTERFACE)
 target_include_directories(kvasir_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)

@@ -1,6 +1,7 @@
 // kvasir generate: continue one text, or many at once.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -54,8 +55,10 @@ base::Result<void> ApplyVocabulary(const GenerateFlags& flags, const OpenModel& 
                        *flags.eos, vocabulary.size() - 1);
     }
     ends.push_back(static_cast<base::TokenId>(*flags.eos));
-  } else if (vocabulary.eos()) {
-    ends.push_back(*vocabulary.eos());
+  } else {
+    for (const auto& end : {vocabulary.eos(), vocabulary.eot()}) {
+      if (end && std::find(ends.begin(), ends.end(), *end) == ends.end()) ends.push_back(*end);
+    }
   }
   for (const std::string& text : flags.bans) {
     if (text.empty()) return MakeError(ErrorCode::kUsage, "--ban is empty: a text is needed");

@@ -15,6 +15,15 @@ std::size_t Limit(const GenerateRequest& request, const model::ModelShape& shape
   return request.prompt.size() + std::min(room, request.max_tokens);
 }
 
+// Whether the prompt holds no text, a start token at most: what is drawn begins the text then.
+tokenizer::StreamDecoder::From TextBegins(std::span<const TokenId> prompt,
+                                          const tokenizer::Vocabulary& vocabulary) {
+  for (const TokenId token : prompt) {
+    if (!vocabulary.Bytes(token).empty()) return tokenizer::StreamDecoder::From::kMiddle;
+  }
+  return tokenizer::StreamDecoder::From::kStart;
+}
+
 base::Error AtPosition(std::size_t position, base::Error error) {
   if (error.code == base::ErrorCode::kNumeric) {
     error.message = fmt::format("the logits after position {} are no distribution: {}", position,
@@ -33,7 +42,7 @@ Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model:
       text_(request.prompt),
       settled_(request.prompt.size()),
       sampler_(request.sampling, request.seed, index),
-      decoder_(vocabulary),
+      decoder_(vocabulary, TextBegins(request.prompt, vocabulary)),
       stop_(sampling::StopMatcher::Create(request.stops).value()) {
   result_.index = index;
   text_.reserve(limit_);

@@ -125,7 +125,9 @@ std::uint64_t PredictedCharacters(const tokenizer::Vocabulary& vocabulary, Token
     return static_cast<std::uint64_t>(
         std::count_if(part.begin(), part.end(), [](char c) { return (c & 0xC0) != 0x80; }));
   };
-  const std::size_t given_bytes = vocabulary.Bytes(first).size();
+  const std::string_view bytes = vocabulary.Bytes(first);
+  const bool led = vocabulary.add_space_prefix() && bytes.starts_with(' ');  // Not of the text.
+  const std::size_t given_bytes = bytes.size() - (led ? 1 : 0);
   std::uint64_t given = count(text.substr(0, given_bytes));
   // A byte token may leave its character open.
   if (given > 0 && given_bytes < text.size() && (text[given_bytes] & 0xC0) == 0x80) --given;

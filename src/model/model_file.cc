@@ -10,7 +10,6 @@
 #include "model/gpt2_reader.h"
 #include "model/llama_reader.h"
 #include "model/vocabulary_reader.h"
-#include "tokenizer/character_tokenizer.h"
 
 namespace kvasir::model {
 namespace {
@@ -82,7 +81,7 @@ base::Result<LoadedModel> LoadModel(base::Env& env, const std::string& path) {
   if (!model) return InFile(path, model.error());
   auto vocabulary = tokenizer::Vocabulary::Make(std::move(spec.value()));
   if (!vocabulary) return InFile(path, vocabulary.error());
-  auto made = tokenizer::CharacterTokenizer::Make(std::move(vocabulary.value()));
+  auto made = tokenizer::MakeTokenizer(std::move(vocabulary.value()));
   if (!made) return InFile(path, made.error());
   return LoadedModel{std::move(open.name), std::move(model.value()), std::move(made.value())};
 }

@@ -9,7 +9,8 @@
 
 namespace kvasir::model {
 
-// kBadData naming the key. Only the 'llama' (SentencePiece) kind of vocabulary is read as yet.
+// kBadData naming the key. Read and written are the kinds "llama" (SentencePiece) and "gpt2"
+// (byte-level, with the pre-tokenizers gpt-2, llama-bpe and qwen2).
 base::Result<tokenizer::VocabularySpec> ReadVocabulary(const formats::GgufFile& file);
 void WriteVocabulary(const tokenizer::VocabularySpec& spec, formats::GgufWriter& writer);
 

@@ -15,12 +15,11 @@
 namespace kvasir::tokenizer {
 
 // Owns its vocabulary. Immutable; thread-safe. Of two tokens for one character it uses the lower
-// id. It never adds a space in front, whatever the vocabulary's add_space_prefix says: text comes
-// back as it was.
+// id.
 class CharacterTokenizer : public Tokenizer {
  public:
-  // kBadData if a normal or user-defined token holds more than one character: such a vocabulary
-  // needs another tokenizer.
+  // kBadData if a normal or user-defined token holds more than one character, if pieces are written
+  // byte by byte, or if a space is to lead each text: such a vocabulary needs another tokenizer.
   static base::Result<std::unique_ptr<CharacterTokenizer>> Make(Vocabulary vocabulary);
 
   base::Result<std::vector<TokenId>> Encode(std::string_view text) const override;

@@ -5,6 +5,10 @@
 namespace kvasir::tokenizer {
 
 std::string StreamDecoder::Append(std::string_view bytes) {
+  if (drops_space_ && !bytes.empty()) {
+    drops_space_ = false;
+    if (bytes.front() == ' ') bytes.remove_prefix(1);
+  }
   pending_ += bytes;
   std::string out;
   std::size_t at = 0;
@@ -27,7 +31,7 @@ std::string StreamDecoder::Flush() {
 
 base::Result<std::string> Decode(const Vocabulary& vocabulary, std::span<const TokenId> ids) {
   KV_TRY(vocabulary.CheckIds(ids));
-  StreamDecoder decoder(vocabulary);
+  StreamDecoder decoder(vocabulary, StreamDecoder::From::kStart);
   std::string text;
   for (const TokenId id : ids) text += decoder.Append(id);
   text += decoder.Flush();

@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "base/utf8.h"
 #include "tokenizer/character_vocabulary.h"
+#include "tokenizer/tokenizer_test_vocabularies.h"
 
 namespace kvasir::tokenizer {
 namespace {
@@ -142,6 +143,30 @@ TEST(StreamDecoder, DecodeRefusesIdsOutside) {
   ASSERT_FALSE(text.has_value());
   EXPECT_EQ(text.error().code, base::ErrorCode::kUsage);
   EXPECT_EQ(text.error().message, "token id 4000000000 at index 1 (allowed: 0 to 262)");
+}
+
+// The space that leads each text of such a vocabulary is taken off where a text begins.
+TEST(StreamDecoder, LeadingSpace) {
+  VocabularySpec spec = SentencePieceSpec({{"▁a", 0}, {"▁", 0}, {"b", 0}});  // 259, 260, 261
+  const Vocabulary led = Vocabulary::Make(spec).value();
+  spec.add_space_prefix = false;
+  const Vocabulary bare = Vocabulary::Make(spec).value();
+  using From = StreamDecoder::From;
+  const auto stream = [](const Vocabulary& vocabulary, From from, const std::vector<TokenId>& ids) {
+    StreamDecoder decoder(vocabulary, from);
+    std::string text;
+    for (const TokenId id : ids) text += decoder.Append(id);
+    return text + decoder.Flush();
+  };
+  EXPECT_EQ(stream(led, From::kStart, {259, 259}), "a a");
+  EXPECT_EQ(stream(led, From::kStart, {1, 260, 259}), " a");  // <s> has no bytes.
+  EXPECT_EQ(stream(led, From::kStart, {261, 259}), "b a");
+  EXPECT_EQ(stream(led, From::kStart, {3 + ' ', 261}), "b");
+  EXPECT_EQ(stream(led, From::kStart, {3 + 0xC3, 3 + 0xA9, 259}), "é a");
+  EXPECT_EQ(stream(led, From::kMiddle, {259, 259}), " a a");
+  EXPECT_EQ(stream(bare, From::kStart, {259, 259}), " a a");
+  EXPECT_EQ(Decode(led, std::vector<TokenId>{1, 259, 2}).value(), "a");
+  EXPECT_EQ(Decode(bare, std::vector<TokenId>{1, 259, 2}).value(), " a");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "tokenizer/byte_alphabet.h"
 
 namespace kvasir::tokenizer {
 namespace {
@@ -49,6 +50,16 @@ void AppendUnescaped(std::string_view piece, std::string& out) {
 
 }  // namespace
 
+bool IsCharacterLevel(const VocabularySpec& spec) {
+  if (spec.kind != VocabularyKind::kSentencePiece) return false;
+  for (std::size_t id = 0; id < spec.pieces.size() && id < spec.types.size(); ++id) {
+    const std::string_view piece = spec.pieces[id];
+    if (!IsText(spec.types[id]) || piece.empty()) continue;
+    if (base::DecodeUtf8(piece).bytes != piece.size()) return false;
+  }
+  return true;
+}
+
 Vocabulary::Vocabulary(VocabularySpec spec) : spec_(std::move(spec)) {}
 
 Result<Vocabulary> Vocabulary::Make(VocabularySpec spec) {
@@ -73,10 +84,12 @@ Result<void> Vocabulary::CheckSizesAndSpecials() const {
                      "the vocabulary has {} pieces but {} scores and {} types; all must be equal",
                      size(), spec_.scores.size(), spec_.types.size());
   }
-  const std::pair<const char*, std::optional<TokenId>> specials[] = {{"start (bos)", spec_.bos},
-                                                                     {"end (eos)", spec_.eos},
-                                                                     {"unknown (unk)", spec_.unk},
-                                                                     {"padding (pad)", spec_.pad}};
+  const std::pair<const char*, std::optional<TokenId>> specials[] = {
+      {"start (bos)", spec_.bos},
+      {"end (eos)", spec_.eos},
+      {"end of turn (eot)", spec_.eot},
+      {"unknown (unk)", spec_.unk},
+      {"padding (pad)", spec_.pad}};
   for (const auto& [name, id] : specials) {
     if (id && *id >= size()) {
       return MakeError(ErrorCode::kBadData, "the {} token has id {} in a vocabulary of {} tokens",
@@ -124,25 +137,34 @@ Result<void> Vocabulary::CheckToken(TokenId id) {
   return Success();
 }
 
+void Vocabulary::AppendText(TokenId id) {
+  const std::string& piece = spec_.pieces[id];
+  switch (spec_.types[id]) {
+    case TokenType::kNormal:
+      if (spec_.kind == VocabularyKind::kSentencePiece) {
+        AppendUnescaped(piece, bytes_);
+      } else {
+        bytes_ += BytesOfPiece(piece).value_or(piece);
+      }
+      break;
+    case TokenType::kUserDefined:
+      bytes_ += piece;
+      break;
+    case TokenType::kByte:
+      bytes_ += static_cast<char>(*ParseBytePiece(piece));
+      break;
+    case TokenType::kUnknown:
+    case TokenType::kControl:
+    case TokenType::kUnused:
+      break;
+  }
+}
+
 void Vocabulary::BuildIndex() {
   offsets_.reserve(size() + 1);
   for (TokenId id = 0; id < size(); ++id) {
     offsets_.push_back(bytes_.size());
-    switch (spec_.types[id]) {
-      case TokenType::kNormal:
-        AppendUnescaped(spec_.pieces[id], bytes_);
-        break;
-      case TokenType::kUserDefined:
-        bytes_ += spec_.pieces[id];
-        break;
-      case TokenType::kByte:
-        bytes_ += static_cast<char>(*ParseBytePiece(spec_.pieces[id]));
-        break;
-      case TokenType::kUnknown:
-      case TokenType::kControl:
-      case TokenType::kUnused:
-        break;
-    }
+    AppendText(id);
     if (IsText(spec_.types[id])) by_text_.push_back(id);
   }
   offsets_.push_back(bytes_.size());

@@ -1,7 +1,7 @@
 // The tokens of a model: what bytes each stands for, and which ids are special.
 //
 // Source: the tokenizer.ggml.* metadata of the GGUF specification; SentencePiece for byte pieces
-// and for U+2581 (▁) in place of a space.
+// and for U+2581 (▁) in place of a space; GPT-2's encoder for byte-level pieces.
 #ifndef KVASIR_TOKENIZER_VOCABULARY_H_
 #define KVASIR_TOKENIZER_VOCABULARY_H_
 
@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/token_id.h"
+#include "tokenizer/pre_tokenizer.h"
 
 namespace kvasir::tokenizer {
 
@@ -31,19 +32,33 @@ enum class TokenType : std::int32_t {
   kByte = 6,
 };
 
+// How kNormal pieces are written, and how text is cut into them.
+enum class VocabularyKind {
+  kSentencePiece,  // Text with ▁ for a space; merged by score. GGUF's "llama".
+  kByteLevel,      // One character a byte (byte_alphabet.h); merged by rank. GGUF's "gpt2".
+};
+
 // A vocabulary as a file holds it, not yet checked.
 struct VocabularySpec {
-  std::vector<std::string> pieces;  // [tokens]; in a kNormal piece ▁ stands for a space.
-  std::vector<float> scores;        // [tokens]
-  std::vector<TokenType> types;     // [tokens]; any number may come from a file.
+  VocabularyKind kind = VocabularyKind::kSentencePiece;
+  std::vector<std::string> pieces;         // [tokens], written as the kind says.
+  std::vector<float> scores;               // [tokens]
+  std::vector<TokenType> types;            // [tokens]; any number may come from a file.
+  std::vector<std::string> merges;         // kByteLevel only: "left right", the best first.
+  PreTokenizer pre = PreTokenizer::kGpt2;  // kByteLevel only.
   std::optional<TokenId> bos;
   std::optional<TokenId> eos;
+  std::optional<TokenId> eot;  // End of a turn, in models of conversations.
   std::optional<TokenId> unk;
   std::optional<TokenId> pad;
   bool add_bos = false;
   bool add_eos = false;
-  bool add_space_prefix = false;
+  bool add_space_prefix = false;  // kSentencePiece only: text is encoded as if led by a space.
 };
+
+// Whether every text token is one character, written as such: a vocabulary of the kind trained
+// here.
+bool IsCharacterLevel(const VocabularySpec& spec);
 
 // A checked vocabulary. Immutable, copyable, thread-safe. Where a TokenId is asked for it must be
 // < size(): ids from outside go through CheckIds first. Invariants:
@@ -61,7 +76,8 @@ class Vocabulary {
   float score(TokenId id) const;
 
   // The bytes a token adds to a text: of kNormal and kUserDefined their text, of kByte one byte, of
-  // any other none. A byte token's may be part of a character only.
+  // any other none. A byte token's, and a kByteLevel one's, may be parts of characters. A kNormal
+  // piece of a kByteLevel vocabulary that is not written in the byte alphabet stands for itself.
   std::string_view Bytes(TokenId id) const;
 
   // The lowest id of a kNormal or kUserDefined token that stands for exactly this text. Never a
@@ -71,10 +87,12 @@ class Vocabulary {
 
   std::optional<TokenId> bos() const { return spec_.bos; }
   std::optional<TokenId> eos() const { return spec_.eos; }
+  std::optional<TokenId> eot() const { return spec_.eot; }
   std::optional<TokenId> unk() const { return spec_.unk; }
   std::optional<TokenId> pad() const { return spec_.pad; }
   bool add_bos() const { return spec_.add_bos; }
   bool add_eos() const { return spec_.add_eos; }
+  bool add_space_prefix() const { return spec_.add_space_prefix; }
   const VocabularySpec& spec() const { return spec_; }
 
   // kUsage naming the first id that is not < size().
@@ -84,6 +102,7 @@ class Vocabulary {
   explicit Vocabulary(VocabularySpec spec);
   base::Result<void> CheckSizesAndSpecials() const;
   base::Result<void> CheckToken(TokenId id);  // Also fills byte_tokens_.
+  void AppendText(TokenId id);                // To bytes_.
   void BuildIndex();
 
   VocabularySpec spec_;

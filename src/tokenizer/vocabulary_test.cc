@@ -93,6 +93,7 @@ TEST(Vocabulary, RefusesBadSpecs) {
       {[](VocabularySpec& s) { s.eos = 4294967295u; }, "end (eos) token has id 4294967295"},
       {[](VocabularySpec& s) { s.unk = 2147483648u; }, "unknown (unk) token has id 2147483648"},
       {[](VocabularySpec& s) { s.pad = 10; }, "padding (pad) token has id 10"},
+      {[](VocabularySpec& s) { s.eot = 9; }, "end of turn (eot) token has id 9"},
       {[](VocabularySpec& s) { s.add_bos = true, s.bos.reset(); }, "add_bos is set"},
       {[](VocabularySpec& s) { s.add_eos = true, s.eos.reset(); }, "add_eos is set"},
       {[](VocabularySpec& s) { s.types[5] = static_cast<TokenType>(0); }, "token 5 has type 0"},
@@ -126,6 +127,36 @@ TEST(Vocabulary, RefusesBadSpecs) {
     EXPECT_THAT(vocabulary.error().message, HasSubstr("token 3 is a byte token but"));
     EXPECT_EQ(vocabulary.error().message.find('\n'), std::string::npos);
   }
+}
+
+// Pieces of a byte-level vocabulary stand for bytes, whole characters or not.
+TEST(Vocabulary, ByteLevelPieces) {
+  VocabularySpec spec = SmallSpec();
+  spec.kind = VocabularyKind::kByteLevel;
+  spec.pieces[5] = "Ġthe";
+  spec.pieces[6] = "æĺ";        // The first two bytes of 春.
+  spec.pieces[7] = "Ġ";         // User-defined: as it stands.
+  spec.pieces.push_back("春");  // Not of the alphabet: as it stands.
+  spec.scores.push_back(0);
+  spec.types.push_back(TokenType::kNormal);
+  const Vocabulary vocabulary = Vocabulary::Make(spec).value();
+  EXPECT_EQ(vocabulary.Bytes(5), " the");
+  EXPECT_EQ(vocabulary.Bytes(6), "\xE6\x98");
+  EXPECT_EQ(vocabulary.Bytes(7), "Ġ");
+  EXPECT_EQ(vocabulary.Bytes(9), "春");
+  EXPECT_EQ(vocabulary.FindPiece(" the"), 5u);
+  EXPECT_EQ(vocabulary.FindPiece("Ġ"), 7u);
+}
+
+TEST(Vocabulary, CharacterLevel) {
+  VocabularySpec spec = SmallSpec();
+  EXPECT_FALSE(IsCharacterLevel(spec));
+  spec.pieces[6] = "▁";
+  EXPECT_FALSE(IsCharacterLevel(spec));  // <|user|>
+  spec.pieces[7] = "u";
+  EXPECT_TRUE(IsCharacterLevel(spec));
+  spec.kind = VocabularyKind::kByteLevel;
+  EXPECT_FALSE(IsCharacterLevel(spec));
 }
 
 TEST(Vocabulary, EmptyControlPiecesAreAllowed) {

@@ -1,6 +1,7 @@
 // One row's bits depend on its sequence's tokens and on nothing else: every architecture.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <ostream>
@@ -8,6 +9,7 @@
 #include "base/hash.h"
 #include "kernels/targets.h"
 #include "kvcache/block_pool.h"
+#include "model/deepseek_model.h"
 #include "model/gpt2_model.h"
 #include "model/llama_model.h"
 #include "model/model_test_util.h"
@@ -56,12 +58,17 @@ class ForwardTest : public testing::TestWithParam<Case> {
   // All rows of one sequence, in chunks.
   std::vector<float> Rows(const std::vector<TokenId>& tokens, std::size_t chunk,
                           std::size_t threads = 1) {
-    base::ThreadTeam team(threads);
     kvcache::CachedSequence sequence(*pool_);
+    return Continue(sequence, tokens, chunk, threads);
+  }
+  // Rows of the tokens after those that the sequence holds.
+  std::vector<float> Continue(kvcache::CachedSequence& sequence, std::span<const TokenId> tokens,
+                              std::size_t chunk, std::size_t threads) {
+    base::ThreadTeam team(threads);
     std::vector<float> all;
     for (std::size_t at = 0; at < tokens.size(); at += chunk) {
       const std::size_t count = std::min(chunk, tokens.size() - at);
-      const BatchItem item{&sequence, std::span(tokens).subspan(at, count), count};
+      const BatchItem item{&sequence, tokens.subspan(at, count), count};
       std::vector<float> logits(count * vocab_);
       EXPECT_TRUE(model_->Forward(std::span(&item, 1), scratch_, team, logits).has_value());
       all.insert(all.end(), logits.begin(), logits.end());
@@ -143,6 +150,30 @@ TEST_P(ForwardTest, NeighboursChangeNothing) {
       }
     }
     EXPECT_EQ(row, wanted);
+  }
+}
+
+TEST_P(ForwardTest, ForkCopyOnWriteAndTruncateChangeNothing) {
+  const auto tokens = Tokens(context_, 3);
+  const std::size_t at = context_ / 3 + 3;  // Inside a block.
+  auto other = Tokens(context_, 4);
+  std::copy_n(tokens.begin(), at, other.begin());
+  const auto expected = Rows(tokens, 1);
+  const auto other_expected = Rows(other, 1);
+  const auto from = [&](const std::vector<float>& rows) {
+    return std::span(rows).subspan(at * vocab_);
+  };
+  for (const std::uint64_t block : {16u, 64u}) {
+    UseBlocks(block, 5);
+    kvcache::CachedSequence trunk(*pool_);
+    Continue(trunk, std::span(tokens).first(at), 9, 1);
+    kvcache::CachedSequence branch = trunk.Fork();
+    const std::span<const TokenId> rest = std::span(tokens).subspan(at);
+    EXPECT_TRUE(
+        SameBits(Continue(branch, std::span(other).subspan(at), 10, 1), from(other_expected)));
+    EXPECT_TRUE(SameBits(Continue(trunk, rest, 20, 1), from(expected)));
+    branch.Truncate(at);  // And overwritten with the trunk's text.
+    EXPECT_TRUE(SameBits(Continue(branch, rest, 1, 1), from(expected)));
   }
 }
 
@@ -249,6 +280,12 @@ const Case kCases[] = {
        }));
      },
      10489060566909961694ull},
+    {"deepseek2",
+     [] { return DeepseekModel::Make(TestDeepseekConfig(0), RandomSource(0.3f)).value(); },
+     9131714164452446073ull},
+    {"deepseek2_query_rank",
+     [] { return DeepseekModel::Make(TestDeepseekConfig(13), RandomSource(0.3f)).value(); },
+     16463826836464337159ull},
 };
 INSTANTIATE_TEST_SUITE_P(Models, ForwardTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
@@ -330,24 +367,6 @@ TEST_F(LlamaModelTest, GivesItsTensorsBack) {
     numbers += values.size();
   }
   EXPECT_EQ(model->shape().parameters, numbers);
-}
-
-TEST(WeightSlot, TensorsMayShareStorage) {
-  base::AlignedArray<float> plain;
-  kernels::PackedMatrix packed;
-  const std::vector<float> ones(6, 1.0f), twos(3, 2.0f);
-  for (WeightSlot slot : {WeightSlot{.plain = &plain}, WeightSlot{.packed = &packed}}) {
-    slot.total_rows = 3;
-    slot.first_row = 1;
-    slot.Fill({"below", {2, 3}}, ones);
-    slot.first_row = 0;
-    slot.Fill({"above", {1, 3}}, twos);
-    EXPECT_EQ(slot.Values({"above", {1, 3}}), twos);
-    slot.first_row = 1;
-    EXPECT_EQ(slot.Values({"below", {2, 3}}), ones);
-  }
-  EXPECT_EQ(plain.size(), 9u);
-  EXPECT_EQ(packed.n(), 3u);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "model/deepseek_config.h"
 #include "model/gpt2_model.h"
 #include "model/llama_model.h"
 #include "tokenizer/character_vocabulary.h"
@@ -61,6 +62,23 @@ inline LlamaConfig TestLlamaConfig() {
   config.context = 48;
   config.vocab = 267;
   config.rope.dimensions = 10;
+  return config;
+}
+
+// No width is a multiple of 16 or of another.
+inline DeepseekConfig TestDeepseekConfig(std::uint64_t query_rank) {
+  DeepseekConfig config;
+  config.layers = 2;
+  config.heads = 3;
+  config.embedding = 24;
+  config.feed_forward = 40;
+  config.context = 150;
+  config.vocab = 67;
+  config.query_rank = query_rank;
+  config.latent_dim = 21;
+  config.nope_dim = 10;
+  config.value_dim = 9;
+  config.rope.dimensions = 6;
   return config;
 }
 

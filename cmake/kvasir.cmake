@@ -31,6 +31,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     HWY_BASELINE_TARGETS=HWY_AVX2
     "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_EMU128|HWY_SCALAR)")
 else()
+  # Highway 1.0.3 has one NEON target, which asks the compiler for AES; nothing here uses it.
+  target_compile_options(kvasir_flags INTERFACE -march=armv8-a+crypto)
   target_compile_definitions(kvasir_flags INTERFACE
     "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_EMU128|HWY_SCALAR)")
 endif()

@@ -9,6 +9,7 @@
 #include "kvcache/block_pool.h"
 #include "kvcache/prefix_index.h"
 #include "kvcache/sequence.h"
+#include "kvcache/sequence_manager.h"
 
 namespace kvasir::kvcache {
 
@@ -30,6 +31,12 @@ struct CacheTestPeer {
   static auto& evictable(PrefixIndex& index) { return index.evictable_; }
   static auto& unused(PrefixIndex& index) { return index.unused_; }
   static auto& stats(PrefixIndex& index) { return index.stats_; }
+  static auto& entry(SequenceManager& manager, SequenceId id) {
+    return *manager.entries_[id.index()];
+  }
+  static auto& pool(SequenceManager& manager) { return *manager.pool_; }
+  static auto& index(SequenceManager& manager) { return *manager.index_; }
+  static auto& unused(SequenceManager& manager) { return manager.unused_; }
 };
 
 namespace {
@@ -166,6 +173,41 @@ TEST_F(IndexInvariantsDeathTest, Index) {
   EXPECT_DEATH(broken([&] { ++Peer::stats(index).nodes; }), "stats_.nodes");
   EXPECT_DEATH(broken([&] { ++Peer::stats(index).log_prob_bytes; }), "log_prob_bytes");
   EXPECT_DEATH(broken([&] { ++Peer::idle_blocks(*pool_); }), "idle == ");
+}
+
+TEST(ManagerInvariantsDeathTest, Manager) {
+  const auto manager = SequenceManager::Make(CacheGroup::AllLayers(Shape()),
+                                             {.pool = {.budget_bytes = 8 * Shape().block_bytes()}})
+                           .value();
+  const SequenceId id = manager->Create();
+  std::vector<TokenId> tokens(40);
+  for (TokenId i = 0; i < 40; ++i) tokens[i] = i;
+  ASSERT_TRUE(manager->cache(id).Reserve(40));
+  manager->cache(id).Advance(40);
+  manager->Commit(id, tokens);
+  manager->CheckInvariants();
+  auto& entry = Peer::entry(*manager, id);
+  const auto broken = [&manager](auto&& damage) {
+    damage();
+    manager->CheckInvariants();
+  };
+  EXPECT_DEATH(broken([&] { entry.tokens.pop_back(); }), "committed <= entry.tokens");
+  EXPECT_DEATH(broken([&] { entry.committed = 41; }), "committed <= entry.cache");
+  EXPECT_DEATH(broken([&] { entry.tokens[20] = 7; }), "tokens");
+  EXPECT_DEATH(broken([&] { entry.preempted = true; }), "preempted");
+  EXPECT_DEATH(broken([&] { entry.swapped_length = 3; }), "swapped_length");
+  EXPECT_DEATH(broken([&] { entry.log_probs[40] = {}; }), "log_probs");
+  EXPECT_DEATH(broken([&] { Peer::pool(*manager).AddRef(entry.cache.blocks()[2]); }),
+               "references == ");
+  EXPECT_DEATH(broken([&] { Peer::pool(*manager).MakeWritable(entry.cache.blocks()[1]); }),
+               "collisions > 0");
+  EXPECT_DEATH(broken([&] { Peer::unused(*manager).emplace_back(4); }), "unused_.size");
+  EXPECT_DEATH(broken([&] {
+                 auto& index = Peer::index(*manager);
+                 Peer::node(index, 1).parent.reset();
+                 manager->CheckInvariants();
+               }),
+               "check failed");
 }
 
 }  // namespace

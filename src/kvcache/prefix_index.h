@@ -91,6 +91,7 @@ class PrefixIndex : private BlockKeeper {
   std::optional<PrefixNodeId> NodeOf(BlockId block) const;
   BlockId block(PrefixNodeId id) const { return At(id).block; }
   std::span<const TokenId> tokens(PrefixNodeId id) const { return At(id).tokens; }
+  std::optional<PrefixNodeId> ParentOf(PrefixNodeId id) const { return At(id).parent; }
 
   // The log-probabilities kept for a slot of a block, or null. Requires slot < block_tokens.
   const PromptLogProbs* LogProbs(PrefixNodeId id, std::size_t slot) const;

@@ -1,0 +1,381 @@
+#include "kvcache/sequence_manager.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+#include "kvcache/swap_file.h"
+
+namespace kvasir::kvcache {
+
+using base::Result;
+
+Result<std::unique_ptr<SequenceManager>> SequenceManager::Make(
+    CacheGroup group, const SequenceManagerOptions& options) {
+  KV_CHECK(group.layers.size() == group.geometry.layers());
+  KV_TRY(auto pool, BlockPool::Make(group.geometry, options.pool));
+  return std::unique_ptr<SequenceManager>(
+      new SequenceManager(std::move(group), options, std::move(pool)));
+}
+
+SequenceManager::SequenceManager(CacheGroup group, const SequenceManagerOptions& options,
+                                 std::unique_ptr<BlockPool> pool)
+    : group_(std::move(group)), options_(options), pool_(std::move(pool)) {
+  if (options.prefix_index) index_.emplace(*pool_, options.index);
+}
+
+SequenceManager::~SequenceManager() {
+  for (std::uint32_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i]) Finish(SequenceId(i));
+  }
+}
+
+const SequenceManager::Entry& SequenceManager::At(SequenceId id) const {
+  KV_CHECK(id.index() < entries_.size() && entries_[id.index()].has_value());
+  return *entries_[id.index()];
+}
+
+SequenceManager::Entry& SequenceManager::At(SequenceId id) {
+  return const_cast<Entry&>(std::as_const(*this).At(id));
+}
+
+SequenceManager::Entry& SequenceManager::Running(SequenceId id) {
+  Entry& entry = At(id);
+  KV_CHECK(!entry.preempted);
+  return entry;
+}
+
+SequenceId SequenceManager::Add(Entry entry) {
+  if (unused_.empty()) {
+    unused_.emplace_back(static_cast<std::uint32_t>(entries_.size()));
+    entries_.emplace_back();
+  }
+  const SequenceId id = unused_.back();
+  unused_.pop_back();
+  entries_[id.index()].emplace(std::move(entry));
+  return id;
+}
+
+SequenceId SequenceManager::Create(std::uint64_t tenant_salt) {
+  return Add(
+      {.tenant_salt = tenant_salt, .cache = CachedSequence(*pool_), .tokens = {}, .log_probs = {}});
+}
+
+std::size_t SequenceManager::TakePrefix(SequenceId id, std::span<const TokenId> tokens) {
+  Entry& entry = Running(id);
+  const std::size_t known = std::min(entry.tokens.size(), tokens.size());
+  KV_CHECK(std::ranges::equal(std::span(entry.tokens).first(known), tokens.first(known)));
+  return TakePrefix(entry, tokens);
+}
+
+std::size_t SequenceManager::TakePrefix(Entry& entry, std::span<const TokenId> tokens) {
+  if (!index_) return 0;
+  const PrefixMatch match = index_->Find(entry.tenant_salt, tokens);
+  entry.cache.Share(match.blocks, match.length);
+  if (match.length > entry.tokens.size()) {
+    entry.tokens.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(match.length));
+  }
+  entry.committed = match.length;
+  counts_.hit_tokens += match.length;
+  const std::size_t block_tokens = geometry().block_tokens();
+  if (match.length % block_tokens != 0) {  // Of a block that will be copied.
+    const PrefixNodeId node = index_->NodeOf(match.blocks.back()).value();
+    for (std::size_t p = match.length / block_tokens * block_tokens; p < match.length; ++p) {
+      const PromptLogProbs* kept = index_->LogProbs(node, p % block_tokens);
+      if (kept != nullptr) entry.log_probs.insert_or_assign(p, *kept);
+    }
+  }
+  return match.length;
+}
+
+std::optional<base::Hash128> SequenceManager::NextBlockName(SequenceId id,
+                                                            std::span<const TokenId> tokens) const {
+  const Entry& entry = At(id);
+  const std::size_t block_tokens = geometry().block_tokens();
+  const std::size_t length = entry.cache.length();
+  KV_CHECK(length % block_tokens == 0);
+  if (!index_ || tokens.size() < block_tokens) return std::nullopt;
+  std::optional<PrefixNodeId> parent;
+  if (length > 0) {
+    parent = NodeOf(entry, length / block_tokens - 1);
+    if (!parent) return std::nullopt;
+  }
+  return index_->HashOf(entry.tenant_salt, parent, tokens.first(block_tokens));
+}
+
+CachedSequence& SequenceManager::cache(SequenceId id) { return Running(id).cache; }
+
+void SequenceManager::Commit(SequenceId id, std::span<const TokenId> tokens) {
+  Entry& entry = Running(id);
+  KV_CHECK(entry.cache.length() == entry.committed + tokens.size());
+  const std::size_t known = std::min(entry.tokens.size() - entry.committed, tokens.size());
+  KV_CHECK(std::ranges::equal(std::span(entry.tokens).subspan(entry.committed, known),
+                              tokens.first(known)));
+  entry.tokens.insert(entry.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(known),
+                      tokens.end());
+  const std::size_t first_block = entry.committed / geometry().block_tokens();
+  entry.committed = entry.cache.length();
+  IndexBlocks(entry, first_block);
+}
+
+std::optional<PrefixNodeId> SequenceManager::NodeOf(const Entry& entry, std::size_t block) const {
+  return index_ ? index_->NodeOf(entry.cache.blocks()[block]) : std::nullopt;
+}
+
+void SequenceManager::IndexBlocks(Entry& entry, std::size_t first_block) {
+  if (!index_) return;
+  const std::size_t block_tokens = geometry().block_tokens();
+  std::optional<PrefixNodeId> parent;
+  if (first_block > 0) parent = NodeOf(entry, first_block - 1);
+  for (std::size_t block = first_block; (block + 1) * block_tokens <= entry.committed; ++block) {
+    if (block > 0 && !parent) return;  // A hash collided before.
+    const auto tokens = std::span(entry.tokens).subspan(block * block_tokens, block_tokens);
+    const BlockId ours = entry.cache.blocks()[block];
+    parent = index_->Insert(entry.tenant_salt, parent, tokens, ours);
+    if (!parent) return;
+    if (index_->block(*parent) != ours) entry.cache.ReplaceBlock(block, index_->block(*parent));
+    const auto begin = entry.log_probs.lower_bound(block * block_tokens);
+    const auto end = entry.log_probs.lower_bound((block + 1) * block_tokens);
+    for (auto it = begin; it != end; ++it) {
+      index_->KeepLogProbs(*parent, it->first % block_tokens, std::move(it->second));
+    }
+    entry.log_probs.erase(begin, end);
+  }
+}
+
+std::span<const TokenId> SequenceManager::pending(SequenceId id) const {
+  const Entry& entry = At(id);
+  return std::span(entry.tokens).subspan(entry.committed);
+}
+
+SequenceId SequenceManager::Fork(SequenceId id) {
+  Entry& entry = Running(id);
+  KV_CHECK(entry.committed == entry.cache.length());
+  Entry twin = {.tenant_salt = entry.tenant_salt,
+                .cache = entry.cache.Fork(),
+                .tokens = entry.tokens,
+                .committed = entry.committed,
+                .log_probs = entry.log_probs};
+  return Add(std::move(twin));
+}
+
+void SequenceManager::Truncate(SequenceId id, std::size_t length) {
+  Entry& entry = Running(id);
+  KV_CHECK(length <= entry.committed && entry.committed == entry.cache.length());
+  // Log-probabilities of a block that will be copied are ours from now on.
+  const std::size_t block_tokens = geometry().block_tokens();
+  if (length % block_tokens != 0) {
+    if (const auto node = NodeOf(entry, length / block_tokens)) {
+      for (std::size_t p = length / block_tokens * block_tokens; p < length; ++p) {
+        const PromptLogProbs* kept = index_->LogProbs(*node, p % block_tokens);
+        if (kept != nullptr) entry.log_probs.insert_or_assign(p, *kept);
+      }
+    }
+  }
+  entry.cache.Truncate(length);
+  entry.tokens.resize(length);
+  entry.committed = length;
+  entry.log_probs.erase(entry.log_probs.lower_bound(length), entry.log_probs.end());
+}
+
+Preemption SequenceManager::Preempt(SequenceId id, Preemption how) {
+  Entry& entry = Running(id);
+  KV_CHECK(entry.committed == entry.cache.length());
+  const bool swapped = how == Preemption::kSwap && WriteSwap(id, entry);
+  ++(swapped ? counts_.swapped : counts_.dropped);
+  entry.cache.Reset();
+  entry.committed = 0;
+  entry.preempted = true;
+  return swapped ? Preemption::kSwap : Preemption::kDrop;
+}
+
+Result<std::size_t> SequenceManager::Resume(SequenceId id) {
+  Entry& entry = At(id);
+  KV_CHECK(entry.preempted);
+  std::size_t length = 0;
+  if (entry.swapped_length > 0) {
+    KV_TRY(length, SwapIn(id, entry));
+  }
+  if (length == 0) length = TakePrefix(entry, entry.tokens);
+  entry.preempted = false;
+  return length;
+}
+
+void SequenceManager::Finish(SequenceId id) {
+  Entry& entry = At(id);
+  RemoveSwap(id, entry);
+  entries_[id.index()].reset();
+  unused_.push_back(id);
+}
+
+const PromptLogProbs* SequenceManager::LogProbs(SequenceId id, std::size_t position) const {
+  const Entry& entry = At(id);
+  KV_CHECK(position < entry.committed);
+  const auto own = entry.log_probs.find(position);
+  if (own != entry.log_probs.end()) return &own->second;
+  const std::size_t block_tokens = geometry().block_tokens();
+  const std::optional<PrefixNodeId> node = NodeOf(entry, position / block_tokens);
+  return node ? index_->LogProbs(*node, position % block_tokens) : nullptr;
+}
+
+void SequenceManager::KeepLogProbs(SequenceId id, std::size_t position, PromptLogProbs log_probs) {
+  Entry& entry = Running(id);
+  KV_CHECK(position < entry.committed);
+  const std::size_t block_tokens = geometry().block_tokens();
+  const std::size_t block = position / block_tokens;
+  const std::optional<PrefixNodeId> node = NodeOf(entry, block);
+  if (node && (block + 1) * block_tokens <= entry.committed) {
+    index_->KeepLogProbs(*node, position % block_tokens, std::move(log_probs));
+  } else {
+    entry.log_probs.insert_or_assign(position, std::move(log_probs));
+  }
+}
+
+// ------------------------------------------------------------------ swap
+
+std::string SequenceManager::SwapPath(SequenceId id) const {
+  return fmt::format("{}/sequence-{}.kvswap", options_.swap_directory, id.index());
+}
+
+bool SequenceManager::WriteSwap(SequenceId id, Entry& entry) {
+  if (options_.swap_env == nullptr || options_.swap_directory.empty()) return false;
+  if (entry.committed == 0) return false;
+  const SwapKey key = {options_.index.fingerprint, std::span(entry.tokens).first(entry.committed)};
+  entry.swapped_length = entry.committed;
+  const Result<std::uint64_t> written =
+      WriteSwapFile(*options_.swap_env, SwapPath(id), key, entry.cache, *pool_);
+  if (written) {
+    entry.swapped_bytes = written.value();
+    return true;
+  }
+  ++counts_.swap_write_faults;
+  RemoveSwap(id, entry);
+  return false;
+}
+
+void SequenceManager::RemoveSwap(SequenceId id, Entry& entry) {
+  if (entry.swapped_length == 0) return;
+  entry.swapped_length = 0;
+  entry.swapped_bytes = 0;
+  // One that stays behind is never believed of another sequence.
+  if (options_.swap_env->Exists(SwapPath(id))) (void)options_.swap_env->Remove(SwapPath(id));
+}
+
+Result<std::size_t> SequenceManager::SwapIn(SequenceId id, Entry& entry) {
+  const std::size_t length = entry.swapped_length;
+  const auto tokens = std::span(entry.tokens).first(length);
+  std::size_t blocks = 0;
+  if (index_) {  // Blocks still cached need no reading, and stay shared.
+    const PrefixMatch match = index_->Find(entry.tenant_salt, tokens);
+    blocks = match.length / geometry().block_tokens();
+    entry.cache.Share(std::span(match.blocks).first(blocks), blocks * geometry().block_tokens());
+  }
+  const std::size_t found = blocks * geometry().block_tokens();
+  if (Result<void> reserved = entry.cache.Reserve(length - found); !reserved) {
+    entry.cache.Reset();
+    return std::move(reserved).as_failure();
+  }
+  const Result<void> read =
+      found < length ? ReadSwap(id, entry, blocks) : Result<void>(base::Success());
+  RemoveSwap(id, entry);
+  if (!read) {
+    ++counts_.swap_read_faults;
+    entry.cache.Reset();
+    return 0;
+  }
+  entry.cache.Advance(length - found);
+  counts_.hit_tokens += found;
+  counts_.swap_in_tokens += length - found;
+  entry.committed = length;
+  IndexBlocks(entry, blocks);
+  return length;
+}
+
+Result<void> SequenceManager::ReadSwap(SequenceId id, Entry& entry, std::size_t first_block) {
+  const SwapKey key = {options_.index.fingerprint,
+                       std::span(entry.tokens).first(entry.swapped_length)};
+  KV_TRY(auto reader, SwapReader::Open(*options_.swap_env, SwapPath(id), key, geometry()));
+  const std::size_t blocks = geometry().BlocksFor(entry.swapped_length);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    KV_TRY(reader.ReadBlock(i < first_block ? nullptr : pool_->data(entry.cache.blocks()[i])));
+  }
+  return base::Success();
+}
+
+// ------------------------------------------------------------------ reports
+
+SequenceReport SequenceManager::report(SequenceId id) const {
+  const Entry& entry = At(id);
+  return {.length = entry.committed,
+          .pending = entry.tokens.size() - entry.committed,
+          .preempted = entry.preempted,
+          .held_bytes = entry.cache.held_bytes(),
+          .shared_bytes = entry.cache.shared_bytes(),
+          .waste_bytes = entry.cache.waste_bytes(),
+          .swapped_bytes = entry.swapped_bytes};
+}
+
+ManagerReport SequenceManager::report() const {
+  ManagerReport report = counts_;
+  report.pool = pool_->stats();
+  if (index_) report.index = index_->stats();
+  const std::size_t block_tokens = geometry().block_tokens();
+  std::unordered_map<BlockId, std::size_t> filled;  // Slots, of blocks that are not complete.
+  for (const std::optional<Entry>& entry : entries_) {
+    if (!entry) continue;
+    ++(entry->preempted ? report.preempted : report.running);
+    report.swapped_bytes += entry->swapped_bytes;
+    const std::span<const BlockId> blocks = entry->cache.blocks();
+    const std::size_t length = entry->cache.length();
+    for (std::size_t i = length / block_tokens; i < blocks.size(); ++i) {
+      std::size_t& most = filled[blocks[i]];
+      const std::size_t ours = i * block_tokens < length ? length - i * block_tokens : 0;
+      most = std::max(most, pool_->kept(blocks[i]) ? block_tokens : ours);
+    }
+  }
+  for (const auto& [block, slots] : filled) {
+    report.waste_bytes += (block_tokens - slots) * geometry().bytes_per_token();
+  }
+  return report;
+}
+
+void SequenceManager::CheckInvariants() const {
+  pool_->CheckInvariants();
+  if (index_) index_->CheckInvariants();
+  std::uint64_t references = 0;
+  std::size_t entries = 0;
+  for (const std::optional<Entry>& entry : entries_) {
+    if (!entry) continue;
+    ++entries;
+    references += entry->cache.blocks().size();
+    CheckEntry(*entry);
+  }
+  KV_CHECK(references == pool_->stats().references);
+  KV_CHECK(entries + unused_.size() == entries_.size());
+}
+
+void SequenceManager::CheckEntry(const Entry& entry) const {
+  entry.cache.CheckInvariants();
+  KV_CHECK(entry.committed <= entry.cache.length() && entry.committed <= entry.tokens.size());
+  KV_CHECK(!entry.preempted || entry.cache.blocks().empty());
+  KV_CHECK((entry.swapped_length > 0) == (entry.swapped_bytes > 0));
+  const std::size_t block_tokens = geometry().block_tokens();
+  std::optional<PrefixNodeId> parent;
+  for (std::size_t i = 0; index_ && (i + 1) * block_tokens <= entry.committed; ++i) {
+    const std::optional<PrefixNodeId> node = NodeOf(entry, i);
+    if (!node) {
+      KV_CHECK(index_->stats().collisions > 0);
+      break;
+    }
+    KV_CHECK(std::ranges::equal(index_->tokens(*node),
+                                std::span(entry.tokens).subspan(i * block_tokens, block_tokens)));
+    KV_CHECK(index_->ParentOf(*node) == parent);
+    parent = node;
+  }
+  KV_CHECK(entry.log_probs.empty() || entry.log_probs.rbegin()->first < entry.tokens.size());
+}
+
+}  // namespace kvasir::kvcache

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "constraints/constraint.h"
+#include "constraints/verse_rules.h"
 #include "tokenizer/vocabulary.h"
 
 namespace kvasir::constraints {
@@ -18,10 +19,12 @@ inline constexpr std::size_t kMaxLineChars = 64;
 // vocabulary lacks), then Han characters of the model's choice; then ， after odd and 。 after even
 // lines. Any number of heads; the last line always ends with 。, so with an odd number the last two
 // lines both do. kUsage for heads that are not Han characters, for chars_per_line outside 1 …
-// kMaxLineChars (the program offers 5 and 7), or a vocabulary that cannot write the form.
+// kMaxLineChars (the program offers 5 and 7), a vocabulary that cannot write the form, or rules
+// that cannot be kept (verse_plan.h).
 base::Result<std::unique_ptr<Matcher>> MakeAcrosticMatcher(const tokenizer::Vocabulary& vocabulary,
                                                            std::string_view heads,
-                                                           std::size_t chars_per_line);
+                                                           std::size_t chars_per_line,
+                                                           const VerseRules& rules = {});
 
 }  // namespace kvasir::constraints
 

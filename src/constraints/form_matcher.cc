@@ -32,29 +32,32 @@ base::Result<CompiledForm> CompiledForm::Compile(const Vocabulary& vocabulary,
   }
   const std::optional<TokenId> free_slot =
       free_count == 1 ? std::optional<TokenId>(last_free) : std::nullopt;
-  for (const FormLine& line : lines) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const FormLine& line = lines[i];
     KV_CHECK(line.chars >= 1);
     if (line.head) {
-      KV_TRY(form.AppendFixed(vocabulary, *line.head));
+      KV_TRY(form.AppendFixed(vocabulary, *line.head, {i, 0, true}));
     }
-    const std::size_t chosen = line.chars - (line.head ? 1 : 0);
-    if (chosen > 0 && free_count == 0) {
+    const std::size_t first = line.head ? 1 : 0;
+    if (first < line.chars && free_count == 0) {
       return MakeError(ErrorCode::kUsage,
                        "this model cannot write verse: none of its {} tokens is one Han character",
                        vocabulary.size());
     }
-    form.slots_.insert(form.slots_.end(), chosen, free_slot);
-    KV_TRY(form.AppendFixed(vocabulary, line.punctuation));
+    for (std::size_t column = first; column < line.chars; ++column) {
+      form.AppendSlot(free_slot, {i, column, true});
+    }
+    KV_TRY(form.AppendFixed(vocabulary, line.punctuation, {i, line.chars, true}));
   }
   return form;
 }
 
-base::Result<void> CompiledForm::AppendFixed(const Vocabulary& vocabulary,
-                                             std::uint32_t code_point) {
+base::Result<void> CompiledForm::AppendFixed(const Vocabulary& vocabulary, std::uint32_t code_point,
+                                             FormPlace place) {
   std::string bytes;
   base::AppendUtf8(code_point, bytes);
   if (const std::optional<TokenId> token = vocabulary.FindPiece(bytes)) {
-    slots_.push_back(token);
+    AppendSlot(token, place);
     return base::Success();
   }
   for (char byte : bytes) {
@@ -64,7 +67,8 @@ base::Result<void> CompiledForm::AppendFixed(const Vocabulary& vocabulary,
                        "the model's vocabulary has neither {} nor byte tokens to write it with",
                        DescribeCharacter(code_point));
     }
-    slots_.push_back(token);
+    AppendSlot(token, place);
+    place.begins = false;
   }
   return base::Success();
 }

@@ -26,6 +26,13 @@ struct FormLine {
   std::uint32_t punctuation = 0;
 };
 
+// Where a slot stands.
+struct FormPlace {
+  std::size_t line = 0;    // index
+  std::size_t column = 0;  // index of the character in its line; `chars` for the punctuation
+  bool begins = false;     // Of a character's tokens the first (the others are its later bytes).
+};
+
 // A form compiled for one vocabulary. Immutable, thread-safe; keeps nothing of the vocabulary.
 // One slot is one token:
 //   fixed  the program's: a head or punctuation, as its token, or, if the vocabulary lacks the
@@ -43,15 +50,22 @@ class CompiledForm {
 
   // The token of each slot; nothing for a free one.
   std::span<const std::optional<base::TokenId>> slots() const { return slots_; }
+  std::span<const FormPlace> places() const { return places_; }
   const base::TokenMask& free_tokens() const { return free_tokens_; }
 
  private:
   explicit CompiledForm(std::size_t vocab_size) : free_tokens_(vocab_size) {}
 
-  base::Result<void> AppendFixed(const tokenizer::Vocabulary& vocabulary, std::uint32_t code_point);
+  base::Result<void> AppendFixed(const tokenizer::Vocabulary& vocabulary, std::uint32_t code_point,
+                                 FormPlace place);
+  void AppendSlot(std::optional<base::TokenId> token, FormPlace place) {
+    slots_.push_back(token);
+    places_.push_back(place);
+  }
 
   std::vector<std::optional<base::TokenId>> slots_;
-  base::TokenMask free_tokens_;  // [vocab]
+  std::vector<FormPlace> places_;  // [slots]
+  base::TokenMask free_tokens_;    // [vocab]
 };
 
 // Complete after the last slot; may not end before. Mask costs one copy of the bits.

@@ -6,6 +6,7 @@
 
 #include "constraints/form_matcher.h"
 #include "constraints/han_character.h"
+#include "constraints/verse_matcher.h"
 
 namespace kvasir::constraints {
 namespace {
@@ -30,7 +31,8 @@ base::Result<VerseForm> ParseVerseForm(std::string_view name) {
 }
 
 base::Result<std::unique_ptr<Matcher>> MakeVerseMatcher(const tokenizer::Vocabulary& vocabulary,
-                                                        VerseForm form, std::string_view heads) {
+                                                        VerseForm form, std::string_view heads,
+                                                        const VerseRules& rules) {
   const VerseShape shape = ShapeOf(form);
   std::vector<FormLine> lines(shape.lines);
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -44,7 +46,7 @@ base::Result<std::unique_ptr<Matcher>> MakeVerseMatcher(const tokenizer::Vocabul
     }
     for (std::size_t i = 0; i < lines.size(); ++i) lines[i].head = characters[i];
   }
-  return MakeFormMatcher(vocabulary, lines);
+  return MakeRuledMatcher(vocabulary, lines, rules);
 }
 
 }  // namespace kvasir::constraints

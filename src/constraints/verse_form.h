@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "constraints/constraint.h"
+#include "constraints/verse_rules.h"
 #include "tokenizer/vocabulary.h"
 
 namespace kvasir::constraints {
@@ -29,10 +30,11 @@ base::Result<VerseForm> ParseVerseForm(std::string_view name);
 // A poem of exactly that form: ， after odd lines, 。 after even ones, Han characters everywhere
 // else, and nothing more. So of a qijue characters 8, 16, 24, 32 are punctuation and no others.
 // heads: empty, or one Han character for each line (also one the vocabulary lacks). kUsage for
-// other heads, another number of them, or a vocabulary that cannot write the form.
+// other heads, another number of them, a vocabulary that cannot write the form, or rules that
+// cannot be kept (verse_plan.h).
 base::Result<std::unique_ptr<Matcher>> MakeVerseMatcher(const tokenizer::Vocabulary& vocabulary,
-                                                        VerseForm form,
-                                                        std::string_view heads = {});
+                                                        VerseForm form, std::string_view heads = {},
+                                                        const VerseRules& rules = {});
 
 }  // namespace kvasir::constraints
 

@@ -30,6 +30,27 @@ void PrintTrace(const engine::StepTrace& trace) {
              trace.held_bytes_per_layer.front(), trace.held_bytes);
 }
 
+ordered_json TraceToJson(const engine::StepTrace& trace) {
+  auto tables = ordered_json::array();
+  for (const engine::SequenceTrace& table : trace.tables) {
+    tables.push_back({{"prompt_index", table.request},
+                      {"index", table.choice},
+                      {"stem", table.stem},
+                      {"length", table.length},
+                      {"blocks", table.blocks}});
+  }
+  return {{"step", trace.step},
+          {"sequences", trace.sequences},
+          {"tokens", trace.tokens},
+          {"positions", trace.work.positions},
+          {"positions_without_cache", trace.work_without_cache.positions},
+          {"rows_read", trace.work.rows_read},
+          {"rows_written", trace.work.rows_written},
+          {"held_bytes", trace.held_bytes},
+          {"held_bytes_per_layer", trace.held_bytes_per_layer},
+          {"tables", std::move(tables)}};
+}
+
 ordered_json ChoiceToJson(const OpenModel& open, const engine::GenerateRequest& request,
                           const engine::ChoiceResult& choice) {
   auto ids = ordered_json::array();
@@ -124,27 +145,33 @@ ordered_json ToJson(const OpenModel& open, const ModelFlags& flags, const Genera
   settings["block_tokens"] = flags.block_tokens;
   settings["prefill_chunk"] = flags.prefill_chunk;
   settings["threads"] = open.team->size();
-  return {{"model", open.path},
-          {"seed", generation.seed},
-          {"settings", std::move(settings)},
-          {"choices", std::move(choices)},
-          {"usage",
-           {{"prompt_tokens", report.usage.prompt_tokens},
-            {"completion_tokens", report.usage.completion_tokens},
-            {"cached_tokens", report.usage.cached_tokens}}},
-          {"timing",
-           {{"prefill_ms", report.timing.prefill_ms},
-            {"decode_ms", report.timing.decode_ms},
-            {"tokens_per_s", report.TokensPerSecond()}}},
-          {"cache",
-           {{"bytes_per_token", report.bytes_per_token},
-            {"bytes", report.peak_bytes},
-            {"policy", flags.no_kv_cache ? "off" : "full,dtype=f32"}}},
-          {"work",
-           {{"steps", report.steps},
-            {"positions", report.work.positions},
-            {"rows_read", report.work.rows_read},
-            {"rows_written", report.work.rows_written}}}};
+  ordered_json json = {{"model", open.path},
+                       {"seed", generation.seed},
+                       {"settings", std::move(settings)},
+                       {"choices", std::move(choices)},
+                       {"usage",
+                        {{"prompt_tokens", report.usage.prompt_tokens},
+                         {"completion_tokens", report.usage.completion_tokens},
+                         {"cached_tokens", report.usage.cached_tokens}}},
+                       {"timing",
+                        {{"prefill_ms", report.timing.prefill_ms},
+                         {"decode_ms", report.timing.decode_ms},
+                         {"tokens_per_s", report.TokensPerSecond()}}},
+                       {"cache",
+                        {{"bytes_per_token", report.bytes_per_token},
+                         {"bytes", report.peak_bytes},
+                         {"policy", flags.no_kv_cache ? "off" : "full,dtype=f32"}}},
+                       {"work",
+                        {{"steps", report.steps},
+                         {"positions", report.work.positions},
+                         {"rows_read", report.work.rows_read},
+                         {"rows_written", report.work.rows_written}}}};
+  if (!report.trace.empty()) {
+    auto steps = ordered_json::array();
+    for (const engine::StepTrace& trace : report.trace) steps.push_back(TraceToJson(trace));
+    json["trace"] = std::move(steps);
+  }
+  return json;
 }
 
 }  // namespace kvasir::cli

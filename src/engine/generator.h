@@ -69,6 +69,7 @@ struct GenerateReport {
   std::uint64_t steps = 0;
   std::uint64_t bytes_per_token = 0;  // K and V of one position, in all layers
   std::uint64_t peak_bytes = 0;       // Most bytes of K and V held from one step to the next.
+  std::vector<StepTrace> trace;       // [steps], if the observer has an on_step.
 
   // Completion tokens ÷ decode time; 0 if nothing was decoded.
   double TokensPerSecond() const {

@@ -274,6 +274,40 @@ TEST_F(GeneratorTest, WorkWithAndWithoutCache) {
   }
 }
 
+// Two choices share the prompt's full block, and from then on have their own.
+TEST_F(GeneratorTest, TheTraceTellsTheBlockTables) {
+  const auto model = TinyGpt2(vocabulary_.size(), 128);
+  base::ThreadTeam team(1);
+  GenerateRequest request = {.prompt = PromptOf(20), .max_tokens = 16, .seed = 1, .choices = 2};
+  request.sampling.temperature = 100.0f;
+  const auto generator = Generator::Make(*model, vocabulary_, team, {});
+  ASSERT_TRUE(generator);
+  EXPECT_TRUE(generator.value()->Run({&request, 1}).value().trace.empty());
+  Observer observer;
+  observer.on_step = [](const StepTrace&) {};
+  const auto report = generator.value()->Run({&request, 1}, observer);
+  ASSERT_TRUE(report);
+  const std::vector<StepTrace>& trace = report.value().trace;
+  ASSERT_EQ(trace.size(), report.value().steps);
+  ASSERT_EQ(trace.front().tables.size(), 1u);
+  EXPECT_TRUE(trace.front().tables[0].stem);
+  EXPECT_EQ(trace.front().tables[0].length, 20u);
+  EXPECT_EQ(trace.front().tables[0].blocks.size(), 2u);
+  const StepTrace& last = trace.back();
+  ASSERT_EQ(last.tables.size(), 2u);
+  for (const SequenceTrace& table : last.tables) {
+    EXPECT_FALSE(table.stem);
+    EXPECT_EQ(table.length, 35u);
+    ASSERT_EQ(table.blocks.size(), 3u);
+  }
+  EXPECT_EQ(last.tables[0].choice, 0u);
+  EXPECT_EQ(last.tables[1].choice, 1u);
+  EXPECT_EQ(last.tables[0].blocks[0], last.tables[1].blocks[0]);
+  EXPECT_NE(last.tables[0].blocks[1], last.tables[1].blocks[1]);
+  EXPECT_NE(last.tables[0].blocks[2], last.tables[1].blocks[2]);
+  EXPECT_EQ(last.held_bytes, 5u * 16 * 384);
+}
+
 TEST_F(GeneratorTest, FormsHoldAtEveryTemperature) {
   for (const float temperature : {0.0f, 0.8f, 1.5f, 100.0f}) {
     GenerateRequest request = {.prompt = Ids("\n"), .max_tokens = 1000, .seed = 3, .choices = 4};

@@ -193,7 +193,26 @@ void Session::Account(std::span<const Share> shares, double elapsed_ms) {
   trace.tokens = settled_;
   const std::uint32_t layers = pool.geometry().layers();
   trace.held_bytes_per_layer.assign(layers, trace.held_bytes / layers);  // Layers are alike.
+  trace.tables = Tables();
   observer_.on_step(trace);
+  report_.trace.push_back(std::move(trace));
+}
+
+std::vector<SequenceTrace> Session::Tables() const {
+  std::vector<SequenceTrace> tables;
+  const auto add = [&](const std::unique_ptr<Running>& running) {
+    SequenceTrace& table = tables.emplace_back();
+    table.request = running->request;
+    table.choice = running->choice->index();
+    table.stem = running->stem;
+    table.length = running->sequence.length();
+    for (const kvcache::BlockId block : running->sequence.blocks()) {
+      table.blocks.push_back(block.index());
+    }
+  };
+  std::for_each(stems_.begin(), stems_.end(), add);
+  std::for_each(running_.begin(), running_.end(), add);
+  return tables;
 }
 
 void Session::RemoveFinished() {

@@ -57,6 +57,7 @@ class Session {
   base::Result<void> TakeRows(const Share& share, std::span<const float> rows);
   base::Result<void> Give(const Running& running, Choice& choice, std::span<const float> row);
   void Account(std::span<const Share> shares, double elapsed_ms);
+  std::vector<SequenceTrace> Tables() const;
   void RemoveFinished();
   void StoreResult(std::size_t request, Choice& choice);
   base::Error InRequest(std::size_t request, base::Error error) const;

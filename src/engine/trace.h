@@ -28,6 +28,15 @@ inline WorkCounts WorkOf(std::uint64_t begin, std::uint64_t end) {
   return {end - begin, (begin + end + 1) * (end - begin) / 2, end - begin};
 }
 
+// The block table of one sequence.
+struct SequenceTrace {
+  std::uint64_t request = 0;          // index
+  std::uint32_t choice = 0;           // choice_index
+  bool stem = false;                  // Computed once for all choices of the request.
+  std::uint64_t length = 0;           // Positions stored.
+  std::vector<std::uint32_t> blocks;  // Position t lies in entry t / block_tokens.
+};
+
 struct StepTrace {
   std::uint64_t step = 0;       // from 1
   std::uint64_t sequences = 0;  // in the batch
@@ -38,6 +47,7 @@ struct StepTrace {
   // Of K and V together, after the step; blocks shared by sequences counted once.
   std::uint64_t held_bytes = 0;
   std::vector<std::uint64_t> held_bytes_per_layer;  // [layers]
+  std::vector<SequenceTrace> tables;                // Of all sequences held, after the step.
 };
 
 }  // namespace kvasir::engine

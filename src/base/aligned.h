@@ -6,16 +6,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
 #include <type_traits>
-
-#include "base/check.h"
 
 namespace kvasir::base {
 
 inline constexpr std::size_t kAlignment = 64;  // bytes: a cache line, an AVX-512 vector
 
-// Owner: whoever holds it; move-only; thread-compatible. Elements start as zero bytes.
+// Owner: whoever holds it; move-only; thread-compatible. Elements start as zero bytes. Like a
+// std::vector it throws std::bad_alloc when there is no memory, which the program reports.
 template <typename T>
 class AlignedArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -24,10 +24,10 @@ class AlignedArray {
   AlignedArray() = default;
   explicit AlignedArray(std::size_t count) : size_(count) {
     if (count == 0) return;
-    KV_CHECK(count <= (SIZE_MAX - kAlignment) / sizeof(T));
+    if (count > (SIZE_MAX - kAlignment) / sizeof(T)) throw std::bad_alloc();
     const std::size_t bytes = (count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
     data_.reset(static_cast<T*>(std::aligned_alloc(kAlignment, bytes)));
-    KV_CHECK(data_ != nullptr);
+    if (data_ == nullptr) throw std::bad_alloc();
     std::memset(static_cast<void*>(data_.get()), 0, bytes);
   }
 

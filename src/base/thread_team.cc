@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <system_error>
 
 #include "base/check.h"
 #include "base/fp_env.h"
@@ -49,10 +50,27 @@ std::size_t ThreadTeam::PhysicalCores() {
 ThreadTeam::ThreadTeam(std::size_t threads)
     : size_(threads), spins_(threads <= PhysicalCores() ? 4000 : 0) {
   KV_CHECK(threads >= 1);
-  for (std::size_t i = 1; i < size_; ++i) threads_.emplace_back([this, i] { WorkerLoop(i); });
+  try {
+    threads_.reserve(threads - 1);
+    for (std::size_t i = 1; i < size_; ++i) threads_.emplace_back([this, i] { WorkerLoop(i); });
+  } catch (...) {
+    Stop();
+    throw;
+  }
 }
 
-ThreadTeam::~ThreadTeam() {
+Result<std::unique_ptr<ThreadTeam>> ThreadTeam::Make(std::size_t threads) {
+  try {
+    return std::make_unique<ThreadTeam>(threads);
+  } catch (const std::system_error& error) {
+    return MakeError(ErrorCode::kExhausted, "cannot start {} threads: {}", threads,
+                     error.code().message());
+  }
+}
+
+ThreadTeam::~ThreadTeam() { Stop(); }
+
+void ThreadTeam::Stop() {
   stop_.store(true, std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
+
 namespace kvasir::base {
 
 struct IndexRange {
@@ -53,6 +55,9 @@ class Member {
 class ThreadTeam {
  public:
   // threads >= 1; the caller of Run is member 0, so threads - 1 are started.
+  // kExhausted naming the number if the system does not start so many.
+  static Result<std::unique_ptr<ThreadTeam>> Make(std::size_t threads);
+  // For small numbers and tests; throws std::system_error where Make returns its Error.
   explicit ThreadTeam(std::size_t threads);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -78,6 +83,7 @@ class ThreadTeam {
  private:
   friend class Member;
   using Function = void (*)(void* context, Member& member);
+  void Stop();
   void RunErased(Function function, void* context);
   void WorkerLoop(std::size_t index);
   void BarrierWait();

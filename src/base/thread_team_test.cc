@@ -1,8 +1,11 @@
 #include "base/thread_team.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 namespace kvasir::base {
@@ -22,6 +25,22 @@ TEST(SplitEvenly, CoversEveryIndexOnceInOrder) {
     }
   }
 }
+
+// A system that starts no more threads is an Error, not the end of the process. Sanitizers need the
+// addresses that the limit takes away.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(ThreadTeamDeathTest, ThreadsThatCannotBeStartedAreAnError) {
+  const auto make_too_many = [] {
+    const rlimit limit = {std::size_t{1} << 30, std::size_t{1} << 30};
+    setrlimit(RLIMIT_AS, &limit);
+    const auto team = ThreadTeam::Make(5000);  // Each reserves a stack of some MiB.
+    if (!team) std::fputs(team.error().message.c_str(), stderr);
+    std::exit(team.has_value() || team.error().code != ErrorCode::kExhausted ? 1 : 0);
+  };
+  EXPECT_EXIT(make_too_many(), testing::ExitedWithCode(0), "cannot start 5000 threads: ");
+  EXPECT_EQ(ThreadTeam::Make(3).value()->size(), 3u);
+}
+#endif
 
 class ThreadTeamSizes : public testing::TestWithParam<std::size_t> {};
 

@@ -50,6 +50,7 @@ TokenMask DefaultMask(const Vocabulary& vocabulary, std::span<const TokenId> end
     const bool trained = type != TokenType::kUnknown && type != TokenType::kUnused;
     if (characters ? IsText(type) : trained) mask.Allow(id);
   }
+  for (TokenId id : vocabulary.spec().untrained) mask.Ban(id);
   for (TokenId id : end_tokens) mask.Allow(id);
   return mask;
 }

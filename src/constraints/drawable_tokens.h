@@ -19,8 +19,9 @@ namespace kvasir::constraints {
 bool IsCharacterLevel(const tokenizer::Vocabulary& vocabulary);
 
 // The tokens that may be drawn when no constraint says otherwise. Of a character-level vocabulary:
-// normal and user-defined tokens; so no byte, control, unknown or never-trained token. Of another
-// one: all but unknown and never-trained tokens (its byte and control tokens were trained).
+// normal and user-defined tokens; so no byte, control or unknown token. Of another one: all but
+// unknown tokens (its byte and control tokens were trained). Of neither those that were never
+// trained: of type kUnused, or listed as untrained.
 // end_tokens are allowed in both: whoever names one wants it drawn. Requires end_tokens < size().
 base::TokenMask DefaultMask(const tokenizer::Vocabulary& vocabulary,
                             std::span<const base::TokenId> end_tokens = {});

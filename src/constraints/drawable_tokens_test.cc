@@ -43,6 +43,19 @@ TEST(DefaultMask, OtherModelsKeepTheirTrainedTokens) {
   }
 }
 
+TEST(DefaultMask, WhatTheTrainingTextNeverHeldIsNotDrawn) {
+  Vocabulary vocabulary = TestVocabulary("春风，。\n");
+  TokenMask expected = DefaultMask(vocabulary);
+  tokenizer::VocabularySpec spec = vocabulary.spec();
+  spec.untrained = {*vocabulary.FindPiece("风"), *vocabulary.FindPiece("，")};
+  for (TokenId id : spec.untrained) expected.Ban(id);
+  vocabulary = Vocabulary::Make(spec).value();
+  EXPECT_EQ(DefaultMask(vocabulary), expected);
+  // Named as an end token, one is drawn all the same; and the tokenizer knows it as before.
+  EXPECT_TRUE(DefaultMask(vocabulary, spec.untrained).Test(spec.untrained[0]));
+  EXPECT_EQ(vocabulary.Bytes(spec.untrained[0]), "风");
+}
+
 TEST(BannedTokens, BanEveryTokenThatContainsTheText) {
   const Vocabulary vocabulary = TestVocabulary(
       "春风。\n",

@@ -39,6 +39,20 @@ base::Result<std::optional<tokenizer::TokenId>> ReadId(const formats::GgufMetada
   return std::optional(static_cast<tokenizer::TokenId>(*value));
 }
 
+constexpr const char* kUntrained = "kvasir.tokenizer.untrained";
+
+base::Result<void> ReadUntrained(const formats::GgufMetadata& metadata, VocabularySpec& spec) {
+  KV_TRY(const auto ids, metadata.OptionalIntArray(kUntrained));
+  if (!ids) return base::Success();
+  for (std::int64_t id : *ids) {
+    if (id < 0 || id > std::numeric_limits<tokenizer::TokenId>::max()) {
+      return MakeError(ErrorCode::kBadData, "{} holds {}, which is no token id", kUntrained, id);
+    }
+    spec.untrained.push_back(static_cast<tokenizer::TokenId>(id));
+  }
+  return base::Success();
+}
+
 base::Result<bool> ReadFlag(const formats::GgufMetadata& metadata, std::string_view key,
                             bool otherwise) {
   KV_TRY(const auto value, metadata.OptionalBool(key));
@@ -104,6 +118,7 @@ base::Result<VocabularySpec> ReadVocabulary(const formats::GgufFile& file) {
   KV_TRY(auto scores, metadata.OptionalFloatArray("tokenizer.ggml.scores"));
   spec.scores = scores ? std::move(*scores) : std::vector<float>(pieces.size(), 0.0f);
   KV_TRY(ReadTypes(metadata, spec));
+  KV_TRY(ReadUntrained(metadata, spec));
   for (const SpecialKey& special : kSpecials) {
     KV_TRY(spec.*special.id, ReadId(metadata, special.key));
   }
@@ -139,6 +154,9 @@ void WriteVocabulary(const VocabularySpec& spec, formats::GgufWriter& writer) {
   writer.Set("tokenizer.ggml.add_bos_token", spec.add_bos);
   writer.Set("tokenizer.ggml.add_eos_token", spec.add_eos);
   writer.Set("tokenizer.ggml.add_space_prefix", spec.add_space_prefix);
+  if (!spec.untrained.empty()) {
+    writer.Set(kUntrained, std::span<const std::uint32_t>(spec.untrained));
+  }
 }
 
 }  // namespace kvasir::model

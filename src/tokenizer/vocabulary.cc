@@ -96,6 +96,11 @@ Result<void> Vocabulary::CheckSizesAndSpecials() const {
                        name, *id, size());
     }
   }
+  for (TokenId id : spec_.untrained) {
+    if (id < size()) continue;
+    return MakeError(ErrorCode::kBadData, "untrained token {} in a vocabulary of {} tokens", id,
+                     size());
+  }
   if (spec_.add_bos && !spec_.bos) {
     return MakeError(ErrorCode::kBadData, "add_bos is set but there is no start (bos) token");
   }

@@ -54,6 +54,9 @@ struct VocabularySpec {
   bool add_bos = false;
   bool add_eos = false;
   bool add_space_prefix = false;  // kSentencePiece only: text is encoded as if led by a space.
+  // Tokens of text that the training text never held: known to the tokenizer, strangers to the
+  // model, so they are drawn only where a constraint asks for them. Any order.
+  std::vector<TokenId> untrained;
 };
 
 // Whether every text token is one character, written as such: a vocabulary of the kind trained
@@ -62,7 +65,7 @@ bool IsCharacterLevel(const VocabularySpec& spec);
 
 // A checked vocabulary. Immutable, copyable, thread-safe. Where a TokenId is asked for it must be
 // < size(): ids from outside go through CheckIds first. Invariants:
-//   1. pieces are valid UTF-8, scores finite, special ids < size();
+//   1. pieces are valid UTF-8, scores finite, special and untrained ids < size();
 //   2. kNormal and kUserDefined pieces are not empty;
 //   3. a kByte piece is <0x00> … <0xFF> (two upper-case digits), each at most once.
 class Vocabulary {

@@ -94,6 +94,7 @@ TEST(Vocabulary, RefusesBadSpecs) {
       {[](VocabularySpec& s) { s.unk = 2147483648u; }, "unknown (unk) token has id 2147483648"},
       {[](VocabularySpec& s) { s.pad = 10; }, "padding (pad) token has id 10"},
       {[](VocabularySpec& s) { s.eot = 9; }, "end of turn (eot) token has id 9"},
+      {[](VocabularySpec& s) { s.untrained = {3, 9}; }, "untrained token 9 in a vocabulary of 9"},
       {[](VocabularySpec& s) { s.add_bos = true, s.bos.reset(); }, "add_bos is set"},
       {[](VocabularySpec& s) { s.add_eos = true, s.eos.reset(); }, "add_eos is set"},
       {[](VocabularySpec& s) { s.types[5] = static_cast<TokenType>(0); }, "token 5 has type 0"},

@@ -1,0 +1,114 @@
+#include "constraints/compiled_constraint.h"
+
+#include "base/check.h"
+
+namespace kvasir::constraints {
+namespace {
+
+using base::TokenId;
+using base::TokenMask;
+
+// Forced tokens that are told at once; the next ones are told when these are accepted.
+constexpr std::size_t kMostForced = 256;
+
+}  // namespace
+
+StateId CompiledConstraint::Step(StateId state, TokenId token) {
+  const std::scoped_lock lock(mutex_);
+  const auto bytes = trie_->Bytes(token);
+  if (bytes.empty()) return kDeadState;
+  for (const std::uint8_t byte : bytes) state = recognizer_.Step(state, byte);
+  return state;
+}
+
+StateId CompiledConstraint::Step(StateId state, std::uint8_t byte) {
+  const std::scoped_lock lock(mutex_);
+  return recognizer_.Step(state, byte);
+}
+
+bool CompiledConstraint::MayEnd(StateId state) const {
+  const std::scoped_lock lock(mutex_);
+  return recognizer_.MayEnd(state);
+}
+
+bool CompiledConstraint::MayContinue(StateId state) const {
+  const std::scoped_lock lock(mutex_);
+  return recognizer_.MayContinue(state);
+}
+
+std::size_t CompiledConstraint::state_count() const {
+  const std::scoped_lock lock(mutex_);
+  return recognizer_.state_count();
+}
+
+TokenMask CompiledConstraint::WalkTrie(StateId state) {
+  TokenMask mask(trie_->vocab_size());
+  path_.resize(trie_->max_depth() + 1);
+  path_[0] = state;
+  const auto nodes = trie_->nodes();
+  const auto tokens = trie_->tokens();
+  for (std::uint32_t i = 0; i < nodes.size();) {
+    const TokenTrie::Node& node = nodes[i];
+    const StateId next = recognizer_.Step(path_[node.depth - 1], node.byte);
+    if (next == kDeadState) {
+      i = node.end;
+      continue;
+    }
+    path_[node.depth] = next;
+    for (std::uint32_t t = node.first_token; t < node.last_token; ++t) mask.Allow(tokens[t]);
+    ++i;
+  }
+  return mask;
+}
+
+const TokenMask& CompiledConstraint::MaskLocked(StateId state) {
+  const auto known = masks_.find(state);
+  if (known != masks_.end()) return known->second;
+  return masks_.emplace(state, WalkTrie(state)).first->second;
+}
+
+void CompiledConstraint::Mask(StateId state, TokenMask& mask) {
+  const std::scoped_lock lock(mutex_);
+  KV_CHECK(mask.size() == trie_->vocab_size());
+  mask = MaskLocked(state);
+}
+
+std::optional<TokenId> CompiledConstraint::Forced(StateId state) {
+  const std::scoped_lock lock(mutex_);
+  if (recognizer_.MayEnd(state)) return std::nullopt;
+  const TokenMask& mask = MaskLocked(state);
+  if (mask.Count() != 1) return std::nullopt;
+  const auto words = mask.words();
+  std::size_t word = 0;
+  while (words[word] == 0) ++word;
+  return static_cast<TokenId>(word * TokenMask::kWordBits +
+                              static_cast<std::size_t>(std::countr_zero(words[word])));
+}
+
+bool GrammarMatcher::Accept(TokenId token) {
+  if (token >= constraint_->vocab_size()) return false;
+  const StateId next = constraint_->Step(history_.back(), token);
+  if (next == kDeadState) return false;
+  history_.push_back(next);
+  return true;
+}
+
+void GrammarMatcher::Mask(TokenMask& mask) const { constraint_->Mask(history_.back(), mask); }
+
+void GrammarMatcher::Rollback(std::size_t n) {
+  KV_CHECK(n <= accepted_tokens());
+  history_.resize(history_.size() - n);
+}
+
+std::vector<TokenId> GrammarMatcher::ForcedTokens() const {
+  std::vector<TokenId> tokens;
+  for (StateId state = history_.back(); tokens.size() < kMostForced;) {
+    const std::optional<TokenId> token = constraint_->Forced(state);
+    if (!token) break;
+    tokens.push_back(*token);
+    state = constraint_->Step(state, *token);
+  }
+  return tokens;
+}
+
+}  // namespace kvasir::constraints

@@ -1,0 +1,119 @@
+// Recognizer: reads a text byte by byte and knows at each place which bytes may follow.
+//
+// A text under a grammar is in a set of positions: a place inside a character, the term that has to
+// follow it, and the calls that wait below. The sets are made when a text first gets there and
+// kept, as a deterministic automaton that is built as far as it is needed; the waiting calls are a
+// stack whose equal parts are shared ("graph-structured stack", Tomita 1985). Because equal stacks
+// are equal numbers, two texts with the same future mostly are in the same state.
+#ifndef KVASIR_CONSTRAINTS_RECOGNIZER_H_
+#define KVASIR_CONSTRAINTS_RECOGNIZER_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+
+#include "constraints/grammar.h"
+
+namespace kvasir::constraints {
+
+using StateId = std::uint32_t;
+inline constexpr StateId kDeadState = 0;
+
+// Single-threaded: reading a text adds states. Invariants:
+//   1. the text read so far is the beginning of a text of the grammar exactly if its state is not
+//      kDeadState;
+//   2. MayEnd(s) exactly if the text is one of the grammar;
+//   3. equal sets of positions have equal ids.
+class Recognizer {
+ public:
+  explicit Recognizer(Grammar grammar);
+
+  StateId start() const { return start_; }
+  // The state after one more byte; kDeadState if it may not follow.
+  StateId Step(StateId state, std::uint8_t byte) {
+    const StateId known = states_[state].next[byte];
+    return known != kUnknown ? known : Compute(state, byte);
+  }
+  StateId Step(StateId state, std::string_view bytes) {
+    for (const char byte : bytes) {
+      state = Step(state, static_cast<std::uint8_t>(byte));
+      if (state == kDeadState) break;
+    }
+    return state;
+  }
+  bool MayEnd(StateId state) const { return states_[state].may_end; }
+  // Some byte may follow.
+  bool MayContinue(StateId state) const { return !states_[state].positions.empty(); }
+  std::size_t state_count() const { return states_.size(); }
+
+ private:
+  using StackId = std::uint32_t;
+  static constexpr StateId kUnknown = ~StateId{0};
+  static constexpr StackId kNoStack = ~StackId{0};
+
+  struct Position {
+    ByteNode node = kWholeCharacter;  // Where in a character.
+    TermId rest = kEmptyTerm;         // What follows the character,
+    StackId stack = 0;                // and then one of what waits here.
+    friend auto operator<=>(const Position&, const Position&) = default;
+  };
+  // What waits for a rule to be read: `rest`, then what waits in `below`; kNoStack: the end.
+  struct Waiting {
+    TermId rest = kEmptyTerm;
+    StackId below = kNoStack;
+    friend auto operator<=>(const Waiting&, const Waiting&) = default;
+  };
+  struct State {
+    std::vector<Position> positions;  // ascending
+    bool may_end = false;
+    std::array<StateId, 256> next;
+  };
+  // A term that is to be read now.
+  struct Open {
+    TermId term;
+    StackId stack;
+    friend bool operator==(const Open&, const Open&) = default;
+    friend std::size_t hash_value(const Open& open) {
+      return boost::hash<std::uint64_t>()(std::uint64_t{open.term} << 32 | open.stack);
+    }
+  };
+  struct Call {
+    std::uint32_t rank;
+    RuleId rule;
+    Waiting waiting;
+    friend auto operator<=>(const Call&, const Call&) = default;
+  };
+
+  StateId Compute(StateId state, std::uint8_t byte);
+  // Takes open_ apart into positions_ and calls_, then the rules called, callers first.
+  void CloseAll();
+  void TakeApartOpen();
+  void AddCall(const Call& call);
+  void OpenTerm(TermId term, StackId stack);
+  StackId InternStack(std::vector<Waiting> waiting);
+  StateId InternState();
+
+  Grammar grammar_;
+  std::vector<State> states_;
+  std::vector<std::vector<Waiting>> stacks_;  // [stacks] ascending; ids of `below` are lower
+  boost::unordered_flat_map<std::uint64_t, std::vector<StateId>> state_ids_;  // By hash.
+  boost::unordered_flat_map<std::uint64_t, std::vector<StackId>> stack_ids_;  // Likewise.
+  StateId start_ = kDeadState;
+  // Of the state that is being made:
+  std::vector<Open> open_;
+  boost::unordered_flat_set<Open> seen_;
+  std::vector<Call> calls_;  // A heap, the lowest rank first.
+  std::vector<Position> positions_;
+  bool may_end_ = false;
+};
+
+}  // namespace kvasir::constraints
+
+#endif  // KVASIR_CONSTRAINTS_RECOGNIZER_H_

@@ -1,0 +1,50 @@
+// The bytes of a vocabulary's tokens as a tree: tokens with a common beginning are looked at once.
+#ifndef KVASIR_CONSTRAINTS_TOKEN_TRIE_H_
+#define KVASIR_CONSTRAINTS_TOKEN_TRIE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/token_id.h"
+#include "tokenizer/vocabulary.h"
+
+namespace kvasir::constraints {
+
+// Immutable; thread-safe; keeps nothing of the vocabulary. Holds every normal, user-defined and
+// byte token, of whatever length; tokens without bytes (control, unknown, unused) are in no mask
+// that is made with it, whatever their names look like (Case C115).
+class TokenTrie {
+ public:
+  struct Node {
+    std::uint8_t byte = 0;
+    std::uint32_t depth = 0;        // 1 for a first byte
+    std::uint32_t end = 0;          // The node after all that begin with this one.
+    std::uint32_t first_token = 0;  // Into tokens(): those that end here are
+    std::uint32_t last_token = 0;   // [first_token, last_token).
+  };
+
+  explicit TokenTrie(const tokenizer::Vocabulary& vocabulary);
+
+  // In the order of a walk that visits a node before what begins with it.
+  std::span<const Node> nodes() const { return nodes_; }
+  std::span<const base::TokenId> tokens() const { return tokens_; }
+  std::uint32_t max_depth() const { return max_depth_; }
+  std::size_t vocab_size() const { return vocab_size_; }
+  // The bytes of a token; none for those that are not in the tree.
+  std::span<const std::uint8_t> Bytes(base::TokenId token) const {
+    return std::span(bytes_).subspan(offsets_[token], offsets_[token + 1] - offsets_[token]);
+  }
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<base::TokenId> tokens_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::uint32_t> offsets_;  // [vocab + 1]
+  std::uint32_t max_depth_ = 0;
+  std::size_t vocab_size_ = 0;
+};
+
+}  // namespace kvasir::constraints
+
+#endif  // KVASIR_CONSTRAINTS_TOKEN_TRIE_H_

@@ -21,6 +21,7 @@
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
 #include "cli/stdout_stream.h"
+#include "eval/verify.h"
 #include "kernels/targets.h"
 
 namespace kvasir::cli {
@@ -34,18 +35,15 @@ constexpr std::uint64_t kMaxThreads = 1024;
 constexpr const char* kBundledModel = "models/tang-lesson.gguf";
 constexpr const char* kFullCache = "full,dtype=f32";
 
-// One line on stderr, then the hint. Returns the exit status.
-int Report(const Error& error) {
-  const auto line = [](std::string_view text) {
-    std::string out = base::ReplaceInvalidUtf8(text);
-    std::replace_if(
-        out.begin(), out.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
-    return out;
-  };
-  std::string text = fmt::format("kvasir: error: {}\n", line(error.message));
-  if (!error.hint.empty()) text += fmt::format("hint: {}\n", line(error.hint));
-  std::fputs(text.c_str(), stderr);  // Where stderr itself fails there is nobody left to tell.
-  return error.code == ErrorCode::kUsage ? 2 : 1;
+constexpr std::size_t kMaxMessage = 1000;  // bytes: what was typed may be long
+
+// Valid UTF-8 without line breaks, not too long.
+std::string Shown(std::string_view text) {
+  const bool cut = text.size() > kMaxMessage;
+  std::string out = base::ReplaceInvalidUtf8(text.substr(0, kMaxMessage)) + (cut ? "…" : "");
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+  return out;
 }
 
 // A closed standard stream must not be taken over by the next file that is opened.
@@ -80,6 +78,8 @@ base::Result<int> ParseAndRun(int argc, char** argv) {
       "kvasir");
   app.footer(
       "Each command has its own --help. Example:\n  kvasir generate -p 春风 --max-tokens 32");
+  app.set_version_flag("--version", fmt::format("kvasir {}, numerics contract {}", KVASIR_VERSION,
+                                                eval::kContractVersion));
   app.require_subcommand(0, 1);  // That there is one is checked below, to name what is none.
   CommandSet commands(app);
   AddCommands(commands);
@@ -92,6 +92,10 @@ base::Result<int> ParseAndRun(int argc, char** argv) {
     return 0;
   } catch (const CLI::ParseError& error) {
     const auto chosen = app.get_subcommands();
+    if (chosen.empty() && argc > 1 && argv[1][0] != '-') {
+      return base::WithHint(MakeError(ErrorCode::kUsage, "there is no command '{}'", argv[1]),
+                            "kvasir --help lists them");
+    }
     return base::WithHint(MakeError(ErrorCode::kUsage, "{}", error.what()),
                           fmt::format("kvasir {}--help tells what is allowed",
                                       chosen.empty() ? "" : chosen.front()->get_name() + " "));
@@ -104,6 +108,12 @@ base::Result<int> ParseAndRun(int argc, char** argv) {
 }
 
 }  // namespace
+
+void PrintError(const Error& error) {
+  std::string text = fmt::format("kvasir: error: {}\n", Shown(error.message));
+  if (!error.hint.empty()) text += fmt::format("hint: {}\n", Shown(error.hint));
+  std::fputs(text.c_str(), stderr);  // Where stderr itself fails there is nobody left to tell.
+}
 
 CLI::App* CommandSet::Add(const std::string& name, const std::string& description,
                           const std::string& example) {
@@ -176,7 +186,8 @@ base::Result<OpenModel> Open(const ModelFlags& flags) {
   }
   const std::size_t threads =
       flags.threads != 0 ? flags.threads : base::ThreadTeam::PhysicalCores();
-  return OpenModel{path, std::move(loaded.value()), std::make_unique<base::ThreadTeam>(threads)};
+  KV_TRY(auto team, base::ThreadTeam::Make(threads));
+  return OpenModel{path, std::move(loaded.value()), std::move(team)};
 }
 
 std::uint64_t SeedOr(const std::optional<std::uint64_t>& given) {
@@ -188,7 +199,10 @@ std::uint64_t SeedOr(const std::optional<std::uint64_t>& given) {
 
 int Main(int argc, char** argv) {
   OccupyStandardStreams();
-  signal(SIGPIPE, SIG_IGN);  // A reader that went away is an error to report, not a silent death.
+  // A reader that went away and a limit on the size of files are errors to report, not silent
+  // deaths.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   base::SetContractFpEnv();
   const auto run = [&]() -> base::Result<int> {
     KV_TRY(kernels::CheckProcessor());
@@ -204,7 +218,9 @@ int Main(int argc, char** argv) {
     }
   };
   const base::Result<int> result = run();
-  return result ? result.value() : Report(result.error());
+  if (result) return result.value();
+  PrintError(result.error());
+  return result.error().code == ErrorCode::kUsage ? 2 : 1;
 }
 
 }  // namespace kvasir::cli

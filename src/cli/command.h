@@ -60,6 +60,9 @@ base::Result<OpenModel> Open(const ModelFlags& flags);
 // Seed of a command that draws: the given one, or a random one (reported by the command).
 std::uint64_t SeedOr(const std::optional<std::uint64_t>& given);
 
+// One line on stderr, "kvasir: error: …", then the hint if there is one.
+void PrintError(const base::Error& error);
+
 // One file a command.
 void AddNextCommand(CommandSet& commands);
 void AddGenerateCommand(CommandSet& commands);

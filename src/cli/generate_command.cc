@@ -12,6 +12,7 @@
 
 #include "cli/command.h"
 #include "cli/generation.h"
+#include "cli/interactive.h"
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
 #include "cli/prompt_source.h"
@@ -41,6 +42,7 @@ struct GenerateFlags {
   bool echo = false;
   bool stream = false;
   bool trace = false;
+  bool interactive = false;
   bool json = false;
 };
 
@@ -73,6 +75,23 @@ base::Result<void> ApplyVocabulary(const GenerateFlags& flags, const OpenModel& 
   return base::Success();
 }
 
+// What is wrong with the flags is told as such, and before what is wrong with a line of a file.
+base::Result<engine::GenerateRequest> RequestOfPrompt(const OpenModel& open, const Prompt& prompt,
+                                                      const engine::GenerateRequest& base) {
+  const model::ModelShape& shape = open.loaded.model->shape();
+  engine::GenerateRequest request = base;
+  request.prompt = {0};
+  KV_TRY(engine::CheckRequest(request, shape));
+  KV_TRY(request.prompt, TokensOfPrompt(open, prompt));
+  ApplyOverrides(prompt, request);
+  const auto checked = engine::CheckRequest(request, shape);
+  if (checked || !prompt.from_file) {
+    KV_TRY(checked);
+    return request;
+  }
+  return MakeError(ErrorCode::kBadData, "{}: {}", prompt.source, checked.error().message);
+}
+
 ordered_json SettingsOf(const GenerateFlags& flags, const engine::GenerateRequest& base) {
   ordered_json settings = ToJson(base.sampling);
   settings["max_tokens"] = base.max_tokens;
@@ -94,10 +113,7 @@ base::Result<Generation> MakeGeneration(const GenerateFlags& flags, const OpenMo
   base.top_logprobs = static_cast<std::size_t>(flags.logprobs.value_or(0));
   KV_TRY(ApplyVocabulary(flags, open, base));
   for (const Prompt& prompt : prompts) {
-    engine::GenerateRequest request = base;
-    KV_TRY(request.prompt, TokensOfPrompt(open, prompt));
-    ApplyOverrides(prompt, request);
-    KV_TRY(engine::CheckRequest(request, open.loaded.model->shape()));
+    KV_TRY(auto request, RequestOfPrompt(open, prompt, base));
     generation.requests.push_back(std::move(request));
   }
   generation.settings = SettingsOf(flags, base);
@@ -150,7 +166,36 @@ void PrintTexts(const GenerateFlags& flags, const OpenModel& open,
   }
 }
 
+// generate -i. Each turn is what `generate -p` makes of the whole text so far, with one seed; the
+// generator stays, so what its cache holds is not computed again.
+base::Result<int> RunTurns(const GenerateFlags& flags) {
+  if (flags.json || flags.trace || flags.prompt.prompts_file || flags.sampling.count > 1) {
+    return MakeError(ErrorCode::kUsage,
+                     "-i continues one text: it does not go with --json, --trace, --count or "
+                     "--prompts-file");
+  }
+  KV_TRY(std::vector<Prompt> prompts, ReadPrompts(flags.prompt));
+  KV_TRY(const OpenModel open, Open(flags.model));
+  GenerateFlags turn = flags;
+  turn.sampling.seed = SeedOfRun(flags.sampling);
+  KV_TRY(const auto generator,
+         engine::Generator::Make(*open.loaded.model, open.loaded.tokenizer->vocabulary(),
+                                 *open.team, GeneratorOptionsOf(flags.model)));
+  engine::Observer observer;
+  observer.on_token = [&](const engine::TokenEvent& event) {
+    return StreamToken(turn, open, event);
+  };
+  return RunInteractive(stdin, prompts.front().text,
+                        [&](const std::string& text) -> base::Result<std::string> {
+                          prompts.front().text = text;
+                          KV_TRY(const Generation generation, MakeGeneration(turn, open, prompts));
+                          KV_TRY(const auto report, generator->Run(generation.requests, observer));
+                          return report.results.front().choices.front().text;
+                        });
+}
+
 base::Result<int> RunGenerate(const GenerateFlags& flags) {
+  if (flags.interactive) return RunTurns(flags);
   KV_TRY(const std::vector<Prompt> prompts, ReadPrompts(flags.prompt));
   if (flags.stream && !flags.json && prompts.size() * flags.sampling.count > 1) {
     return MakeError(ErrorCode::kUsage,
@@ -209,6 +254,9 @@ void AddGenerateCommand(CommandSet& commands) {
                     "print as tokens come; with --json one line a token");
   command->add_flag("--trace", flags->trace,
                     "tell on stderr what each step computed, read and held");
+  command->add_flag(
+      "-i,--interactive", flags->interactive,
+      "write a text in turns: your lines from standard input, the model's after each");
   command->add_flag("--json", flags->json, "one JSON document");
   commands.OnRun(command, [flags] { return RunGenerate(*flags); });
 }

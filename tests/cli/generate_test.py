@@ -82,6 +82,10 @@ class GenerateTest(program.CliTest):
                              ('{"prompt":"春","temprature":1}', "temprature"),
                              ('{"prompt":"春","temperature":"hot"}', "temperature"),
                              (b'{"prompt":"\xff"}', "line 1"),
+                             ('{"prompt":"春"}\n{"prompt":"春","temperature":-1}',
+                              "line 2.*temperature"),
+                             ('{"prompt":"春","top_k":1000000}', "line 1.*top-k"),
+                             ('{"prompt":"春","stop":""}', "line 1.*stop"),
                              ('{"prompt":"' + "春" * 49 + '"}', "49")):
             run = self.command("generate", "--seed", 1, "--prompts-file", self.path("p", content))
             self.assertIn(run.status, (1, 2), content)
@@ -123,6 +127,35 @@ class GenerateTest(program.CliTest):
         self.refused(2, "--max-tokens.*'0'.*from 1", "generate", "-p", "春", "-n", 0)
         path = self.path("prompts.jsonl", '{"prompt":"春","max_tokens":0}')
         self.refused(1, "line 1.*max_tokens.*from 1", "generate", "--prompts-file", path)
+
+    def test_turns(self):
+        """Each turn is the run of the whole text so far."""
+        settings = ("-n", 5, "--seed", 7, "--threads", 1)
+
+        def more(text):
+            return self.kvasir("generate", "-p", text, *settings).text[:-1]
+        first = "春风" + more("春风")
+        second = first + more(first)
+        third = second + "花" + more(second + "花")
+        other = "山" + more("山")
+        typed = "春风\n\n花\n/text\n/new\n山\n/text\n/quit\n水\n"
+        run = self.kvasir("generate", "-i", *settings, typed=typed)
+        turns = [first[2:], second[len(first):], third[len(second) + 1:], third, other[1:], other]
+        self.assertEqual(run.text, "".join(turn + "\n" for turn in turns))
+        self.assertEqual(run.err, "")
+        # The end of the input ends it as well; a first text can be given.
+        run = self.kvasir("generate", "-i", "-p", "春", *settings, typed="风")
+        self.assertEqual(run.text, first[2:] + "\n")
+
+    def test_a_turn_that_fails_changes_nothing(self):
+        settings = ("-n", 5, "--seed", 7, "--threads", 1)
+        typed = "春风\n" + "花" * 60 + "\n/text\n"
+        run = self.kvasir("generate", "-i", *settings, typed=typed)
+        text = self.kvasir("generate", "-p", "春风", *settings).text
+        self.assertEqual(run.text, text + "春风" + text)
+        self.assertRegex(run.err, r"\Akvasir: error: [^\n]*67[^\n]*48[^\n]*\n\Z")
+        for flags in (("--json",), ("--count", 2), ("--prompts-file", "x"), ("--trace",)):
+            self.refused(2, "-i continues one text", "generate", "-i", *flags)
 
     def test_stops_bans_and_seeds(self):
         self.assertNotEqual(self.ids("-p", "春", "-n", 9), self.ids("-p", "春", "-n", 9, seed=8))

@@ -58,12 +58,13 @@ class CliTest(unittest.TestCase):
         kept = {key: value for key, value in os.environ.items() if key != "KVASIR_MODEL"}
         return {**kept, "KVASIR_MODEL": str(model or self.model)}
 
-    def command(self, *arguments, model=None, stdout=subprocess.PIPE, file_size=None):
+    def command(self, *arguments, model=None, stdout=subprocess.PIPE, file_size=None, typed=None):
+        """Runs it; `typed` is what its standard input holds."""
         arguments = self.one_thread(list(arguments))
         preparation = {} if file_size is None else {
             "preexec_fn": limit_file_size(file_size), "restore_signals": False}
         return Run(subprocess.run([PROGRAM, *map(os.fsencode, map(self.plain, arguments))],
-                                  stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
+                                  input=b"" if typed is None else typed.encode(), stdout=stdout, stderr=subprocess.PIPE,
                                   env=self.environment(model), cwd=self.home, timeout=60,
                                   check=False, **preparation))
 

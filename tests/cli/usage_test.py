@@ -7,6 +7,16 @@ import program
 
 
 class UsageTest(program.CliTest):
+    def test_version_and_unknown_commands(self):
+        self.assertRegex(self.kvasir("--version").text,
+                         r"\Akvasir \d+\.\d+\.\d+, numerics contract \d+\n\Z")
+        self.refused(2, "no command 'gen'", "gen")
+        self.refused(2, "no command", "x" * 100000)
+
+    def test_a_limit_on_file_sizes_is_an_error(self):
+        self.refused(1, "large", "logits", "-p", "春", "--out", self.path("l.npy"), file_size=512)
+        self.assertEqual(list(self.home.iterdir()), [])
+
     def test_help_shows_an_example_for_each_command(self):
         listed = self.kvasir("--help").text.partition("Subcommands:\n")[2].partition("\n\n")[0]
         commands = re.findall(r"^  ([a-z]+) +\S", listed, re.MULTILINE)

@@ -21,11 +21,13 @@ using tokenizer::Vocabulary;
 base::Result<CompiledForm> CompiledForm::Compile(const Vocabulary& vocabulary,
                                                  std::span<const FormLine> lines) {
   CompiledForm form(vocabulary.size());
+  TokenMask untrained(vocabulary.size());
+  for (TokenId id : vocabulary.spec().untrained) untrained.Allow(id);
   std::size_t free_count = 0;
   TokenId last_free = 0;
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
     // Only normal and user-defined tokens have the bytes of a whole character (Vocabulary::Bytes).
-    if (!SingleHanCharacter(vocabulary.Bytes(id))) continue;
+    if (!SingleHanCharacter(vocabulary.Bytes(id)) || untrained.Test(id)) continue;
     form.free_tokens_.Allow(id);
     last_free = id;
     ++free_count;

@@ -228,6 +228,19 @@ TEST(FormMatcher, AVocabularyOfOneCharacterLeavesNothingToDraw) {
   EXPECT_EQ(matcher->ForcedTokens().size(), 24u);
 }
 
+// A character that the model never learned may be a head, which the program sets; it is never drawn.
+TEST(FormMatcher, UntrainedCharactersAreSetButNotDrawn) {
+  tokenizer::VocabularySpec spec = TestVocabulary("春眠，。").spec();
+  const TokenId sleep = *TestVocabulary("春眠，。").FindPiece("眠");
+  spec.untrained = {sleep};
+  const Vocabulary vocabulary = Vocabulary::Make(spec).value();
+  const FormLine line = {.head = U'眠', .chars = 5, .punctuation = U'。'};
+  const CompiledForm form = CompiledForm::Compile(vocabulary, std::span(&line, 1)).value();
+  EXPECT_FALSE(form.free_tokens().Test(sleep));
+  EXPECT_TRUE(form.free_tokens().Test(*vocabulary.FindPiece("春")));
+  EXPECT_EQ(form.slots().front(), sleep);
+}
+
 TEST(FormMatcher, OutOfRangeTokensAreRefused) {
   const Vocabulary vocabulary = Hostile();
   const auto matcher = MakeVerseMatcher(vocabulary, VerseForm::kWujue).value();

@@ -20,6 +20,8 @@ TEST(BundledModel, GoldenLogitsOnEveryTarget) {
   EXPECT_EQ(shape.embedding, 128u);
   EXPECT_EQ(shape.context, 128u);
   EXPECT_EQ(shape.vocab, 6915u);
+  // Characters that only the held-out poems hold.
+  EXPECT_EQ(loaded.tokenizer->vocabulary().spec().untrained.size(), 24u);
   const auto tokens =
       loaded.tokenizer->Encode("大漠孤烟直，长河落日圆。萧关逢候骑，都护在燕然。").value();
   base::ThreadTeam team(1);

@@ -11,12 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "base/token_mask.h"
 #include "engine/request.h"
 #include "engine/trace.h"
-#include "kvcache/block_pool.h"
+#include "kvcache/sequence_manager.h"
 #include "model/model.h"
 #include "tokenizer/vocabulary.h"
 
@@ -29,6 +30,12 @@ struct GeneratorOptions {
   std::uint64_t prefill_chunk = 0;  // Most tokens of a sequence in a step; 0: as many as fit.
   std::uint64_t max_batch = 32;     // Most sequences in a step.
   std::uint64_t step_tokens = 512;  // Most tokens in a step, which bounds its buffers.
+  // Whether prompts start from what other texts have left in the cache.
+  bool share_prefixes = true;
+  // Most bytes of K and V, cached-and-free ones too. Null: enough for twice max_batch full
+  // contexts.
+  std::optional<std::uint64_t> kv_budget_bytes = std::nullopt;
+  base::Hash128 weights = {};  // Names the model's weights, where blocks outlive the generator.
   // For tests and `verify` (block_pool.h).
   std::optional<std::uint64_t> placement_seed = std::nullopt;
 };
@@ -67,9 +74,13 @@ struct GenerateReport {
   Timing timing;
   WorkCounts work;
   std::uint64_t steps = 0;
-  std::uint64_t bytes_per_token = 0;  // K and V of one position, in all layers
-  std::uint64_t peak_bytes = 0;       // Most bytes of K and V held from one step to the next.
-  std::vector<StepTrace> trace;       // [steps], if the observer has an on_step.
+  std::uint64_t bytes_per_token = 0;    // K and V of one position, in all layers
+  std::uint64_t peak_bytes = 0;         // Most bytes of K and V held from one step to the next.
+  std::uint64_t peak_shared_bytes = 0;  // Of these, most in blocks that several sequences use;
+  std::uint64_t peak_saved_bytes = 0;   // most that sharing them saves.
+  std::uint64_t idle_bytes = 0;         // Kept at the end of texts that nobody writes any more.
+  std::uint64_t preemptions = 0;        // Sequences that gave their blocks up for others.
+  std::vector<StepTrace> trace;         // [steps], if the observer has an on_step.
 
   // Completion tokens ÷ decode time; 0 if nothing was decoded.
   double TokensPerSecond() const {
@@ -80,7 +91,7 @@ struct GenerateReport {
 };
 
 // Borrows model, vocabulary and team, which must outlive it and fit together. Single-threaded. Runs
-// share nothing but buffers: each is a function of its requests.
+// share nothing but buffers and cached blocks: each is a function of its requests.
 class Generator {
  public:
   // kUsage for options that are not allowed.
@@ -90,10 +101,12 @@ class Generator {
                                                        const GeneratorOptions& options);
 
   // Continues every prompt. All requests are checked before anything is computed; a prompt is
-  // computed once for all its choices (with the cache), which then share its blocks. A text ends
+  // computed once for all its choices (with the cache), which then share its blocks; so is what
+  // prompts have in common. Where the budget does not hold all texts, the latest wait. A text ends
   // with kLength when prompt and continuation fill the context; a prompt that fills it alone gets
-  // no token (Case C57). Errors: kUsage, naming the request if there are several; kNumeric naming
-  // the position of a logit that is not finite; kExhausted when memory runs out; on_token's.
+  // no token (Case C57). Errors: kUsage, naming the request if there are several, also for a text
+  // that may outgrow the budget alone; kNumeric naming the position of a logit that is not finite;
+  // kExhausted when memory runs out; on_token's.
   base::Result<GenerateReport> Run(std::span<const GenerateRequest> requests,
                                    const Observer& observer = {});
 
@@ -102,13 +115,14 @@ class Generator {
 
   Generator(const model::Model& model, const tokenizer::Vocabulary& vocabulary,
             base::ThreadTeam& team, const GeneratorOptions& options,
-            std::unique_ptr<kvcache::BlockPool> pool);
+            std::unique_ptr<kvcache::SequenceManager> cache);
+  base::Result<void> CheckFits(const GenerateRequest& request) const;
 
   const model::Model& model_;
   const tokenizer::Vocabulary& vocabulary_;
   base::ThreadTeam& team_;
   const GeneratorOptions options_;
-  std::unique_ptr<kvcache::BlockPool> pool_;
+  std::unique_ptr<kvcache::SequenceManager> cache_;
   const base::TokenMask drawable_;  // [vocab]: the vocabulary's default
   model::Scratch scratch_;
   std::vector<float> logits_;  // [rows wanted in a step][vocab]

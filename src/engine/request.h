@@ -52,7 +52,7 @@ std::string_view FinishReasonName(FinishReason reason);  // "stop", "length", "c
 
 struct GeneratedToken {
   TokenId id = 0;
-  double logprob = 0;                       // nats; the model's own, before temperature and filters
+  double logprob = 0;          // nats; the model's own, before temperature and filters
   std::size_t candidates = 1;  // Tokens that could have been drawn; 1 for a forced one.
   std::vector<sampling::TokenLogProb> top;  // [top_logprobs], most probable first
 };
@@ -68,7 +68,7 @@ struct ChoiceResult {
 struct Usage {
   std::uint64_t prompt_tokens = 0;      // Of each prompt once, however many choices.
   std::uint64_t completion_tokens = 0;  // Of all choices.
-  std::uint64_t cached_tokens = 0;      // Prompt tokens found in a cache from before the run.
+  std::uint64_t cached_tokens = 0;      // Prompt tokens found in the cache instead of computed.
 };
 
 struct RequestResult {

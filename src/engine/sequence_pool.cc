@@ -1,30 +1,84 @@
 #include "engine/sequence_pool.h"
 
+#include <fmt/format.h>
+
+#include <limits>
+#include <string>
+
 #include "base/checked.h"
+#include "kernels/contract.h"
 #include "kvcache/cache_geometry.h"
+#include "kvcache/chain_hash.h"
 
 namespace kvasir::engine {
 
 using base::ErrorCode;
 using base::MakeError;
 
-base::Result<std::unique_ptr<kvcache::BlockPool>> MakeSequencePool(const model::ModelShape& shape,
-                                                                   const GeneratorOptions& options,
-                                                                   std::uint64_t sequences) {
+namespace {
+
+base::Result<kvcache::CacheGeometry> GeometryOf(const model::ModelShape& shape,
+                                                const GeneratorOptions& options) {
   if (options.max_batch == 0 || options.step_tokens == 0) {
     return MakeError(ErrorCode::kUsage, "a step of {} sequences and {} tokens: both must be >= 1",
                      options.max_batch, options.step_tokens);
   }
-  KV_TRY(const auto geometry, kvcache::CacheGeometry::Make(shape.Cache(options.block_tokens)));
+  return kvcache::CacheGeometry::Make(shape.Cache(options.block_tokens));
+}
+
+base::Result<std::uint64_t> BudgetFor(const model::ModelShape& shape,
+                                      const kvcache::CacheGeometry& geometry,
+                                      std::uint64_t sequences) {
   const auto bytes = base::CheckedProduct(
       {sequences, geometry.BlocksFor(shape.context) + 1, geometry.block_bytes()});
-  if (!bytes) {
-    return MakeError(ErrorCode::kUsage,
-                     "a cache for {} sequences of {} tokens is larger than 2^64 bytes", sequences,
-                     shape.context);
-  }
+  if (bytes) return *bytes;
+  return MakeError(ErrorCode::kUsage,
+                   "a cache for {} sequences of {} tokens is larger than 2^64 bytes", sequences,
+                   shape.context);
+}
+
+// The index belongs to one model; the names of its blocks say which.
+base::Hash128 FingerprintOf(const model::ModelShape& shape, const GeneratorOptions& options) {
+  const std::string configuration =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", shape.architecture, shape.layers, shape.heads,
+                  shape.kv_heads, shape.head_dim, shape.embedding, shape.feed_forward,
+                  shape.context, shape.vocab, shape.latent_dim, shape.rope_dim);
+  return kvcache::Fingerprint({.weights = options.weights,
+                               .configuration = configuration,
+                               .contract = kernels::kContractVersion,
+                               .cache_setting = "full,dtype=f32"});
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<kvcache::BlockPool>> MakeSequencePool(const model::ModelShape& shape,
+                                                                   const GeneratorOptions& options,
+                                                                   std::uint64_t sequences) {
+  KV_TRY(const auto geometry, GeometryOf(shape, options));
+  KV_TRY(const std::uint64_t bytes, BudgetFor(shape, geometry, sequences));
   return kvcache::BlockPool::Make(
-      geometry, {.budget_bytes = *bytes, .placement_seed = options.placement_seed});
+      geometry, {.budget_bytes = bytes, .placement_seed = options.placement_seed});
+}
+
+base::Result<std::unique_ptr<kvcache::SequenceManager>> MakeSequenceManager(
+    const model::ModelShape& shape, const GeneratorOptions& options) {
+  KV_TRY(const auto geometry, GeometryOf(shape, options));
+  kvcache::SequenceManagerOptions cache;
+  cache.prefix_index = options.use_cache && options.share_prefixes;
+  cache.index.fingerprint = FingerprintOf(shape, options);
+  cache.pool.placement_seed = options.placement_seed;
+  if (options.kv_budget_bytes) {
+    cache.pool.budget_bytes = *options.kv_budget_bytes;
+  } else {
+    const auto sequences = base::CheckedMul(2, options.max_batch);
+    if (!sequences) {
+      return MakeError(ErrorCode::kUsage, "a batch of {} sequences is too large",
+                       options.max_batch);
+    }
+    KV_TRY(cache.pool.budget_bytes, BudgetFor(shape, geometry, *sequences));
+    cache.index.max_idle_blocks = kDefaultIdleBytes / geometry.block_bytes();
+  }
+  return kvcache::SequenceManager::Make(kvcache::CacheGroup::AllLayers(geometry), cache);
 }
 
 }  // namespace kvasir::engine

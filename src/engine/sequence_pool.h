@@ -1,4 +1,4 @@
-// A block pool for sequences of a model.
+// The caches that the engine makes for a model: one pool, or a manager of many sequences.
 #ifndef KVASIR_ENGINE_SEQUENCE_POOL_H_
 #define KVASIR_ENGINE_SEQUENCE_POOL_H_
 
@@ -8,9 +8,13 @@
 #include "base/result.h"
 #include "engine/generator.h"
 #include "kvcache/block_pool.h"
+#include "kvcache/sequence_manager.h"
 #include "model/model.h"
 
 namespace kvasir::engine {
+
+// Where no budget is given: most bytes kept of texts that nobody writes any more.
+inline constexpr std::uint64_t kDefaultIdleBytes = std::uint64_t{256} << 20;
 
 // Its budget holds this many sequences of a full context, and for each one block more that is
 // copied on writing: a bound, since blocks are taken only as texts grow. kUsage for a step of no
@@ -18,6 +22,12 @@ namespace kvasir::engine {
 base::Result<std::unique_ptr<kvcache::BlockPool>> MakeSequencePool(const model::ModelShape& shape,
                                                                    const GeneratorOptions& options,
                                                                    std::uint64_t sequences);
+
+// For the sequences of a Generator: within kv_budget_bytes, or else within the budget above for
+// twice max_batch (running sequences, and as many stems that they are forked from). Errors as
+// above, and kUsage for a budget below one block.
+base::Result<std::unique_ptr<kvcache::SequenceManager>> MakeSequenceManager(
+    const model::ModelShape& shape, const GeneratorOptions& options);
 
 }  // namespace kvasir::engine
 

@@ -13,11 +13,12 @@ using Clock = std::chrono::steady_clock;
 Session::Session(Generator& generator, std::span<const GenerateRequest> requests,
                  const Observer& observer)
     : generator_(generator),
+      cache_(*generator.cache_),
       requests_(requests),
       observer_(observer),
       vocab_(generator.model_.shape().vocab) {
   report_.results.resize(requests.size());
-  report_.bytes_per_token = generator.pool_->geometry().bytes_per_token();
+  report_.bytes_per_token = cache_.geometry().bytes_per_token();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     report_.usage.prompt_tokens += requests[i].prompt.size();
     report_.results[i].choices.resize(requests[i].choices);
@@ -30,9 +31,11 @@ Session::Session(Generator& generator, std::span<const GenerateRequest> requests
 base::Result<GenerateReport> Session::Run() {
   while (true) {
     KV_TRY(Admit());
-    if (running_.empty()) return std::move(report_);
+    if (running_.empty()) break;
     KV_TRY(Step());
   }
+  report_.idle_bytes = cache_.pool_stats().idle_bytes();
+  return std::move(report_);
 }
 
 std::unique_ptr<Choice> Session::MakeChoice(std::size_t request, std::uint64_t number) const {
@@ -42,14 +45,34 @@ std::unique_ptr<Choice> Session::MakeChoice(std::size_t request, std::uint64_t n
                                   drawable_[request]);
 }
 
+bool Session::HasRoomFor(std::size_t tokens) const {
+  const kvcache::BlockPoolStats pool = cache_.pool_stats();
+  return cache_.geometry().BlocksFor(tokens) <= pool.capacity_blocks - pool.live_blocks;
+}
+
+base::Result<bool> Session::ResumeWaiting() {
+  while (!waiting_.empty() && running_.size() < generator_.options_.max_batch) {
+    Running& next = *waiting_.front();
+    if (!running_.empty() && !HasRoomFor(next.choice->text().size() + 1)) return false;
+    KV_TRY(cache_.Resume(next.sequence.id()));
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return waiting_.empty();
+}
+
 base::Result<void> Session::Admit() {
+  KV_TRY(const bool all_resumed, ResumeWaiting());
+  if (!all_resumed) return base::Success();
   while (running_.size() < generator_.options_.max_batch) {
     if (!stems_.empty()) {
-      KV_TRY(StartFromStem(*stems_.front()));
-      if (stems_.front()->next_choice == requests_[stems_.front()->request].choices) {
-        stems_.pop_front();
-      }
+      Running& stem = *stems_.front();
+      // The last, partly filled block may be copied.
+      if (!running_.empty() && !HasRoomFor(1)) break;
+      KV_TRY(StartFromStem(stem));
+      if (stem.next_choice == requests_[stem.request].choices) stems_.pop_front();
     } else if (next_request_ < requests_.size()) {
+      if (!running_.empty() && !HasRoomFor(requests_[next_request_].prompt.size() + 1)) break;
       StartRequest();
     } else {
       break;
@@ -67,8 +90,11 @@ base::Result<void> Session::StartFromStem(Running& stem) {
     StoreResult(stem.request, *choice);
     return base::Success();
   }
+  // A stem that gave its blocks back is found in the cache, or computed again.
+  const kvcache::SequenceId id = stem.sequence.id();
+  const kvcache::SequenceId fork = cache_.is_preempted(id) ? cache_.Create() : cache_.Fork(id);
   running_.push_back(std::make_unique<Running>(
-      Running{stem.request, std::move(choice), stem.sequence.Fork(), false, {}, 0}));
+      Running{stem.request, std::move(choice), SequenceLease(cache_, fork), false, false, {}, 0}));
   return base::Success();
 }
 
@@ -82,7 +108,7 @@ void Session::StartRequest() {
     StoreResult(request, *choice);
   } else {
     running_.push_back(std::make_unique<Running>(Running{
-        request, std::move(choice), kvcache::CachedSequence(*generator_.pool_), stem, {}, 0}));
+        request, std::move(choice), SequenceLease(cache_, cache_.Create()), stem, true, {}, 0}));
   }
   ++next_choice_;
   if (stem || next_choice_ == requests_[request].choices) {
@@ -91,13 +117,33 @@ void Session::StartRequest() {
   }
 }
 
+bool Session::StartFromCache(Running& running, const std::vector<base::Hash128>& claimed) {
+  const kvcache::SequenceId id = running.sequence.id();
+  const Choice& choice = *running.choice;
+  const std::size_t found = cache_.TakePrefix(id, choice.text().first(choice.first_row()));
+  const auto name = cache_.NextBlockName(id, choice.text().first(choice.target()));
+  if (name && std::find(claimed.begin(), claimed.end(), *name) != claimed.end()) {
+    cache_.Truncate(id, 0);
+    return false;
+  }
+  if (running.fresh) report_.usage.cached_tokens += found;
+  running.fresh = false;
+  return true;
+}
+
 std::vector<Session::Share> Session::PlanStep() {
   std::vector<Share> shares;
+  std::vector<base::Hash128> claimed;  // Blocks that this step's sequences work on.
   std::size_t budget = generator_.options_.step_tokens;
   for (const auto& running : running_) {
     if (budget == 0) break;
     const Choice& choice = *running->choice;
-    const std::size_t begin = running->sequence.length();
+    const kvcache::SequenceId id = running->sequence.id();
+    if (cache_.cache(id).blocks().empty() && !StartFromCache(*running, claimed)) continue;
+    if (const auto name = cache_.NextBlockName(id, choice.text().first(choice.target()))) {
+      claimed.push_back(*name);
+    }
+    const std::size_t begin = cache_.cache(id).length();
     std::size_t count = std::min(budget, choice.target() - begin);
     if (const std::uint64_t chunk = generator_.options_.prefill_chunk; chunk != 0) {
       count = static_cast<std::size_t>(std::min<std::uint64_t>(count, chunk));
@@ -111,13 +157,46 @@ std::vector<Session::Share> Session::PlanStep() {
   return shares;
 }
 
+base::Result<void> Session::ReserveShares(std::vector<Share>& shares) {
+  for (std::size_t i = 0; i < shares.size();) {  // GiveWay may drop shares, this one too.
+    const Share& share = shares[i];
+    const auto reserved =
+        cache_.cache(share.running->sequence.id()).Reserve(share.end - share.begin);
+    if (reserved) {
+      ++i;
+    } else if (!GiveWay(shares)) {
+      return reserved.error();
+    }
+  }
+  return base::Success();
+}
+
+bool Session::GiveWay(std::vector<Share>& shares) {
+  for (auto stem = stems_.rbegin(); stem != stems_.rend(); ++stem) {
+    const kvcache::SequenceId id = (*stem)->sequence.id();
+    if (cache_.is_preempted(id)) continue;
+    cache_.Preempt(id, kvcache::Preemption::kDrop);
+    ++report_.preemptions;
+    return true;
+  }
+  if (running_.size() <= 1) return false;
+  Running& latest = *running_.back();
+  cache_.Preempt(latest.sequence.id(), kvcache::Preemption::kDrop);
+  ++report_.preemptions;
+  std::erase_if(shares, [&](const Share& share) { return share.running == &latest; });
+  waiting_.push_front(std::move(running_.back()));
+  running_.pop_back();
+  return true;
+}
+
 base::Result<void> Session::Step() {
   const auto start = Clock::now();
-  const std::vector<Share> shares = PlanStep();
+  std::vector<Share> shares = PlanStep();
+  KV_TRY(ReserveShares(shares));
   std::vector<model::BatchItem> items;
   std::size_t rows = 0;
   for (const Share& share : shares) {
-    items.push_back({&share.running->sequence,
+    items.push_back({&cache_.cache(share.running->sequence.id()),
                      share.running->choice->text().subspan(share.begin, share.end - share.begin),
                      share.rows});
     rows += share.rows;
@@ -126,6 +205,10 @@ base::Result<void> Session::Step() {
   const std::span<float> logits(generator_.logits_.data(), rows * vocab_);
   KV_TRY(generator_.model_.Forward(items, generator_.scratch_, generator_.team_, logits));
 
+  for (const Share& share : shares) {  // Before a token is added to any text.
+    cache_.Commit(share.running->sequence.id(),
+                  share.running->choice->text().subspan(share.begin, share.end - share.begin));
+  }
   settled_ = 0;
   std::size_t offset = 0;
   for (const Share& share : shares) {
@@ -134,7 +217,9 @@ base::Result<void> Session::Step() {
   }
   ++report_.steps;
   for (const Share& share : shares) {
-    if (share.complete && !generator_.options_.use_cache) share.running->sequence.Reset();
+    if (share.complete && !generator_.options_.use_cache) {
+      cache_.Truncate(share.running->sequence.id(), 0);
+    }
   }
   const std::chrono::duration<double, std::milli> elapsed = Clock::now() - start;
   Account(shares, elapsed.count());
@@ -184,15 +269,20 @@ void Session::Account(std::span<const Share> shares, double elapsed_ms) {
   report_.timing.prefill_ms += elapsed_ms * part;
   report_.timing.decode_ms += elapsed_ms * (1.0 - part);
   report_.work += trace.work;
-  const kvcache::BlockPool& pool = *generator_.pool_;
-  trace.held_bytes = pool.stats().live_bytes();
+  const kvcache::BlockPoolStats pool = cache_.pool_stats();
+  trace.held_bytes = pool.live_bytes();
+  trace.shared_bytes = pool.shared_bytes();
+  trace.idle_bytes = pool.idle_bytes();
+  report_.peak_shared_bytes = std::max(report_.peak_shared_bytes, pool.shared_bytes());
+  report_.peak_saved_bytes = std::max(report_.peak_saved_bytes, pool.saved_bytes());
   report_.peak_bytes = std::max(report_.peak_bytes, trace.held_bytes);
   if (!observer_.on_step) return;
   trace.step = report_.steps;
   trace.sequences = shares.size();
   trace.tokens = settled_;
-  const std::uint32_t layers = pool.geometry().layers();
+  const std::uint32_t layers = cache_.geometry().layers();
   trace.held_bytes_per_layer.assign(layers, trace.held_bytes / layers);  // Layers are alike.
+  trace.waste_bytes = cache_.report().waste_bytes;
   trace.tables = Tables();
   observer_.on_step(trace);
   report_.trace.push_back(std::move(trace));
@@ -205,8 +295,10 @@ std::vector<SequenceTrace> Session::Tables() const {
     table.request = running->request;
     table.choice = running->choice->index();
     table.stem = running->stem;
-    table.length = running->sequence.length();
-    for (const kvcache::BlockId block : running->sequence.blocks()) {
+    const kvcache::SequenceId id = running->sequence.id();
+    const kvcache::CachedSequence& sequence = std::as_const(cache_).cache(id);
+    table.length = sequence.length();
+    for (const kvcache::BlockId block : sequence.blocks()) {
       table.blocks.push_back(block.index());
     }
   };
@@ -217,7 +309,8 @@ std::vector<SequenceTrace> Session::Tables() const {
 
 void Session::RemoveFinished() {
   for (auto& running : running_) {
-    if (running->stem && running->sequence.length() == running->choice->target()) {
+    if (running->stem &&
+        cache_.cache(running->sequence.id()).length() == running->choice->target()) {
       stems_.push_back(std::move(running));
     } else if (running->choice->finished()) {
       StoreResult(running->request, *running->choice);

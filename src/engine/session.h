@@ -13,12 +13,16 @@
 #include "base/token_mask.h"
 #include "engine/choice.h"
 #include "engine/generator.h"
-#include "kvcache/sequence.h"
+#include "engine/sequence_lease.h"
+#include "kvcache/sequence_manager.h"
 
 namespace kvasir::engine {
 
 // Requests wait in order; a batch of sequences runs; each sequence belongs to one choice, or is a
-// stem: the text that all choices of a request share, computed for all of them. Single-threaded.
+// stem: the text that all choices of a request share, computed for all of them. A sequence starts
+// from the longest prefix in the cache; while another computes the block it needs next, it waits.
+// Where the budget is used up, stems give their blocks back, then the latest sequences, which wait
+// to be resumed; so the first one always goes on. Single-threaded.
 class Session {
  public:
   // Requires checked requests. Borrows everything.
@@ -31,8 +35,9 @@ class Session {
   struct Running {
     std::size_t request = 0;
     std::unique_ptr<Choice> choice;  // Of a stem: the first one, asked but never given logits.
-    kvcache::CachedSequence sequence;
+    SequenceLease sequence;
     bool stem = false;
+    bool fresh = false;             // Never computed yet: what it finds cached counts as usage.
     std::vector<float> rows;        // Of a stem: the logits its choices begin with. [rows][vocab]
     std::uint64_t next_choice = 0;  // Of a stem that is computed: the next choice to start.
   };
@@ -47,11 +52,24 @@ class Session {
 
   // Fills the batch: choices of computed stems first, then waiting requests.
   base::Result<void> Admit();
+  // Whether the budget holds a text of so many tokens, besides what is live.
+  bool HasRoomFor(std::size_t tokens) const;
+  // Resumes the sequences that gave way, earliest first. False if one has still to wait.
+  base::Result<bool> ResumeWaiting();
   base::Result<void> StartFromStem(Running& stem);
   void StartRequest();
   std::unique_ptr<Choice> MakeChoice(std::size_t request, std::uint64_t number) const;
 
   std::vector<Share> PlanStep();
+  // Lets a sequence without blocks begin from the cache. False if it should wait: another of this
+  // step, whose next block is among `claimed`, computes what it needs.
+  bool StartFromCache(Running& running, const std::vector<base::Hash128>& claimed);
+  // Makes room for every share; those of sequences that give way are dropped. An Error if even one
+  // sequence alone finds no memory.
+  base::Result<void> ReserveShares(std::vector<Share>& shares);
+  // Takes the blocks of a stem, or of the latest running sequence after the first; its share too.
+  // False if there is none.
+  bool GiveWay(std::vector<Share>& shares);
   base::Result<void> Step();
   // Hands a share's rows to its choice, or keeps them for the choices of a stem.
   base::Result<void> TakeRows(const Share& share, std::span<const float> rows);
@@ -63,12 +81,14 @@ class Session {
   base::Error InRequest(std::size_t request, base::Error error) const;
 
   Generator& generator_;
+  kvcache::SequenceManager& cache_;
   std::span<const GenerateRequest> requests_;
   const Observer& observer_;
   const std::size_t vocab_;
   std::vector<base::TokenMask> drawable_;  // [requests]: what may be drawn without a constraint
   std::vector<std::unique_ptr<Running>> running_;
-  std::deque<std::unique_ptr<Running>> stems_;  // computed, with choices left to start
+  std::deque<std::unique_ptr<Running>> stems_;    // computed, with choices left to start
+  std::deque<std::unique_ptr<Running>> waiting_;  // preempted, earliest first
   std::size_t next_request_ = 0;
   std::uint64_t next_choice_ = 0;  // Of next_request_, where its choices share no stem.
   std::uint64_t settled_ = 0;      // tokens, in the current step

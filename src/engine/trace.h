@@ -47,7 +47,10 @@ struct StepTrace {
   // Of K and V together, after the step; blocks shared by sequences counted once.
   std::uint64_t held_bytes = 0;
   std::vector<std::uint64_t> held_bytes_per_layer;  // [layers]
-  std::vector<SequenceTrace> tables;                // Of all sequences held, after the step.
+  std::uint64_t shared_bytes = 0;     // Of the bytes held, in blocks that several sequences use.
+  std::uint64_t waste_bytes = 0;      // Of the bytes held, in slots without a position.
+  std::uint64_t idle_bytes = 0;       // Besides: kept to be found, held by no sequence.
+  std::vector<SequenceTrace> tables;  // Of all sequences held, after the step.
 };
 
 }  // namespace kvasir::engine

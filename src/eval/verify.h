@@ -17,12 +17,12 @@
 
 #include "base/result.h"
 #include "base/token_id.h"
+#include "kernels/contract.h"
 #include "model/model.h"
 
 namespace kvasir::eval {
 
-// The contract's version (numerics.md): it changes when any bit may.
-inline constexpr int kContractVersion = 1;
+using kernels::kContractVersion;
 
 // One way in which the work can be arranged. All but kMixed change one thing, besides how a
 // sequence is cut into steps where that cannot be kept apart.

@@ -92,18 +92,20 @@ std::size_t SequenceManager::TakePrefix(Entry& entry, std::span<const TokenId> t
 }
 
 std::optional<base::Hash128> SequenceManager::NextBlockName(SequenceId id,
-                                                            std::span<const TokenId> tokens) const {
+                                                            std::span<const TokenId> text) const {
   const Entry& entry = At(id);
   const std::size_t block_tokens = geometry().block_tokens();
-  const std::size_t length = entry.cache.length();
-  KV_CHECK(length % block_tokens == 0);
-  if (!index_ || tokens.size() < block_tokens) return std::nullopt;
+  const std::size_t block = entry.committed / block_tokens;
+  if (!index_ || text.size() < (block + 1) * block_tokens) return std::nullopt;
+  KV_CHECK(std::ranges::equal(std::span(entry.tokens).first(entry.committed),
+                              text.first(entry.committed)));
   std::optional<PrefixNodeId> parent;
-  if (length > 0) {
-    parent = NodeOf(entry, length / block_tokens - 1);
+  if (block > 0) {
+    parent = NodeOf(entry, block - 1);
     if (!parent) return std::nullopt;
   }
-  return index_->HashOf(entry.tenant_salt, parent, tokens.first(block_tokens));
+  return index_->HashOf(entry.tenant_salt, parent,
+                        text.subspan(block * block_tokens, block_tokens));
 }
 
 CachedSequence& SequenceManager::cache(SequenceId id) { return Running(id).cache; }

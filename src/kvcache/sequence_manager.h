@@ -103,10 +103,10 @@ class SequenceManager {
   // For a running sequence without blocks: takes the longest cached prefix of these tokens, which
   // must begin as its pending ones do, and returns its length. Costs no block, cannot fail.
   std::size_t TakePrefix(SequenceId id, std::span<const TokenId> tokens);
-  // The name of the block that a running sequence would complete first if it went on by these
-  // tokens from its length, a multiple of block_tokens; null if it would complete none, or if
-  // nothing is indexed. Two sequences of one name compute the same block.
-  std::optional<base::Hash128> NextBlockName(SequenceId id, std::span<const TokenId> tokens) const;
+  // The name of the first block that a sequence has still to complete on its way to this text,
+  // which begins with its tokens; null if it completes none, or if nothing is indexed. Two
+  // sequences of one name are about to compute the same block.
+  std::optional<base::Hash128> NextBlockName(SequenceId id, std::span<const TokenId> text) const;
 
   // A running sequence's blocks, to Reserve, View and Advance; nothing else. Valid until Finish.
   CachedSequence& cache(SequenceId id);

@@ -122,8 +122,11 @@ TEST(SequenceManagerTest, BlocksToComeAreNamedAlikeIfTheyAreAlike) {
   EXPECT_NE(manager->NextBlockName(a, Text(1, 16)),
             manager->NextBlockName(other_tenant, Text(1, 16)));
   EXPECT_FALSE(manager->NextBlockName(a, Text(1, 15)));
-  Grow(*manager, a, Text(1, 16));
-  EXPECT_NE(manager->NextBlockName(a, Text(1, 16)), manager->NextBlockName(b, Text(1, 16)));
+  Grow(*manager, a, Text(1, 21));
+  EXPECT_FALSE(manager->NextBlockName(a, Text(1, 31)));
+  EXPECT_NE(manager->NextBlockName(a, Text(1, 32)), manager->NextBlockName(b, Text(1, 32)));
+  EXPECT_EQ(manager->TakePrefix(b, Text(1, 20)), 16u);
+  EXPECT_EQ(manager->NextBlockName(a, Text(1, 32)), manager->NextBlockName(b, Text(1, 32)));
 }
 
 TEST(SequenceManagerTest, DroppedIsComputedAgainSaveWhatTheIndexHas) {
@@ -412,7 +415,7 @@ TEST(SequenceManagerTest, ProgrammersErrors) {
   EXPECT_DEATH(manager->Truncate(a, 21), "length <= ");
   EXPECT_DEATH((void)manager->TakePrefix(a, Text(2, 20)), "equal");
   EXPECT_DEATH((void)manager->TakePrefix(a, Text(1, 20)), "blocks_.empty");
-  EXPECT_DEATH((void)manager->NextBlockName(a, Text(1, 20)), "block_tokens");
+  EXPECT_DEATH((void)manager->NextBlockName(a, Text(2, 32)), "equal");
   EXPECT_DEATH((void)manager->Resume(a), "preempted");
   ASSERT_TRUE(manager->cache(a).Reserve(1));
   manager->cache(a).Advance(1);

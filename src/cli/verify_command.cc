@@ -23,7 +23,8 @@ struct VerifyFlags {
   bool json = false;
 };
 
-bool Listed(const eval::VerifyReport& report, eval::VerifyAxis axis) {
+// The trainer's axis says nothing of an architecture that the trainer does not know.
+bool Applies(const eval::VerifyReport& report, eval::VerifyAxis axis) {
   return axis != eval::VerifyAxis::kTrainer || report.trainer_checked;
 }
 
@@ -38,9 +39,10 @@ nlohmann::ordered_json ToJson(const OpenModel& open, const eval::VerifyReport& r
   auto axes = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < eval::kVerifyAxes; ++i) {
     const auto axis = static_cast<eval::VerifyAxis>(i);
-    if (!Listed(report, axis)) continue;
-    axes[std::string(eval::VerifyAxisName(axis))] = {{"comparisons", report.axes[i].comparisons},
-                                                     {"mismatches", report.axes[i].mismatches}};
+    auto& entry = axes[std::string(eval::VerifyAxisName(axis))];
+    entry = {{"comparisons", report.axes[i].comparisons},
+             {"mismatches", report.axes[i].mismatches}};
+    if (!Applies(report, axis)) entry["applicable"] = false;
   }
   nlohmann::ordered_json json = {{"contract", eval::kContractVersion},
                                  {"model", open.path},
@@ -61,7 +63,11 @@ void PrintText(const OpenModel& open, const eval::VerifyReport& report, std::uin
   fmt::print("\n{:<15}{:>12}{:>12}\n", "axis", "rows", "mismatches");
   for (std::size_t i = 0; i < eval::kVerifyAxes; ++i) {
     const auto axis = static_cast<eval::VerifyAxis>(i);
-    if (!Listed(report, axis)) continue;
+    if (!Applies(report, axis)) {
+      fmt::print("{:<15}{:>12}{:>12}  (the trainer does not know this architecture)\n",
+                 eval::VerifyAxisName(axis), 0, 0);
+      continue;
+    }
     fmt::print("{:<15}{:>12}{:>12}\n", eval::VerifyAxisName(axis), report.axes[i].comparisons,
                report.axes[i].mismatches);
   }

@@ -9,6 +9,8 @@
 #include "eval/eval_test_models.h"
 #include "eval/generation_speed.h"
 #include "eval/model_work.h"
+#include "eval/random_deepseek.h"
+#include "eval/random_llama.h"
 
 namespace kvasir::eval {
 namespace {
@@ -30,14 +32,9 @@ TEST(SpeedTest, RoofsAreMeasuredOnEveryTeam) {
 }
 
 TEST(ModelWorkTest, CountsWhatTheLessonsModelMoves) {
-  model::ModelShape shape;
-  shape.layers = 4;
-  shape.heads = shape.kv_heads = 4;
-  shape.head_dim = 32;
-  shape.embedding = 128;
-  shape.feed_forward = 512;
-  shape.context = 128;
-  shape.vocab = 6915;
+  const auto made = MakeRandomGpt2({.vocab = 6915}, /*seed=*/1);
+  ASSERT_TRUE(made);
+  const model::ModelShape& shape = made.value()->shape();
   // All 2,579,968 parameters but the two tables, plus a row of each.
   EXPECT_EQ(WeightBytesPerStep(shape), 4u * (2579968 - 6915 * 128 - 128 * 128 + 2 * 128));
   EXPECT_EQ(KvBytesAt(shape, 0), 4096u);
@@ -57,6 +54,50 @@ TEST(ModelWorkTest, ALatentCacheMovesItsEntries) {
   shape.latent_dim = 512;
   shape.rope_dim = 64;
   EXPECT_EQ(KvBytesAt(shape, 9), 10u * 3 * 576 * 4);
+}
+
+// By the tensors that a step multiplies with.
+TEST(ModelWorkTest, CountsTheMatricesOfEveryArchitecture) {
+  const auto sum = [](const auto& specs, bool (*counted)(const std::string&)) {
+    std::uint64_t numbers = 0;
+    for (const model::TensorSpec& spec : specs) {
+      if (counted(spec.name)) numbers += spec.shape.ElementCount().value();
+    }
+    return numbers;
+  };
+  const auto in_block = [](const std::string& name) {
+    return name.starts_with("blk.0.") && name.ends_with(".weight") &&
+           !name.ends_with("norm.weight");
+  };
+  model::LlamaConfig llama;
+  llama.vocab = 99;
+  llama.kv_heads = 2;
+  model::DeepseekConfig deepseek;
+  deepseek.vocab = 99;
+  deepseek.query_rank = 40;
+  for (const bool tied : {false, true}) {
+    llama.tied_head = deepseek.tied_head = tied;
+    const auto a = MakeRandomLlama(llama, 1);
+    const auto b = MakeRandomDeepseek(deepseek, 1);
+    ASSERT_TRUE(a && b);
+    for (const model::Model* model : {static_cast<const model::Model*>(a.value().get()),
+                                      static_cast<const model::Model*>(b.value().get())}) {
+      const model::ModelShape& shape = model->shape();
+      const std::uint64_t table = shape.vocab * shape.embedding;
+      EXPECT_EQ(shape.work.weights, shape.parameters - (tied ? 0 : table) + shape.embedding);
+      // One token that sees itself.
+      const double layer = static_cast<double>(shape.work.before_attention +
+                                               shape.work.after_attention + shape.work.per_visible);
+      EXPECT_EQ(PrefillFlops(shape, 0, 1),
+                2 * (static_cast<double>(shape.layers) * layer + static_cast<double>(table)));
+    }
+    const model::StepWork& llama_work = a.value()->shape().work;
+    EXPECT_EQ(llama_work.before_attention + llama_work.after_attention,
+              sum(model::LlamaTensors(llama), in_block));
+    const model::StepWork& deepseek_work = b.value()->shape().work;
+    EXPECT_EQ(deepseek_work.before_attention + deepseek_work.after_attention,
+              sum(model::DeepseekTensors(deepseek), in_block));
+  }
 }
 
 TEST(GenerationSpeedTest, MeasuresWhatIsRight) {

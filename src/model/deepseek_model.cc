@@ -27,6 +27,18 @@ DeepseekModel::DeepseekModel(const DeepseekConfig& config)
   shape_.parameters = ParameterCount(config);
   shape_.latent_dim = config.latent_dim;
   shape_.rope_dim = config.rope.dimensions;
+  const std::uint64_t width = config.embedding;
+  const std::uint64_t rank = config.query_rank;
+  const std::uint64_t query =
+      rank == 0 ? width * config.q_width() : rank * (width + config.q_width());
+  const std::uint64_t absorbed =
+      config.heads * config.latent_dim * (config.nope_dim + config.value_dim);
+  const std::uint64_t unread_table = config.tied_head ? 0 : config.vocab * width;
+  shape_.work = {
+      .weights = shape_.parameters - unread_table + width,
+      .before_attention = query + width * config.entry_dim(),
+      .after_attention = absorbed + config.value_width() * width + 3 * width * config.feed_forward,
+      .per_visible = config.heads * (config.entry_dim() + config.latent_dim)};
 }
 
 base::Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Make(const DeepseekConfig& config,

@@ -14,9 +14,21 @@ namespace kvasir::model {
 using base::Member;
 
 Gpt2Model::Gpt2Model(const Gpt2Config& config) : config_(config), layers_(config.layers) {
-  shape_ = {
-      "gpt2",           config.layers,       config.heads,   config.heads, config.head_dim(),
-      config.embedding, config.feed_forward, config.context, config.vocab, ParameterCount(config)};
+  shape_.architecture = "gpt2";
+  shape_.layers = config.layers;
+  shape_.heads = shape_.kv_heads = config.heads;
+  shape_.head_dim = config.head_dim();
+  shape_.embedding = config.embedding;
+  shape_.feed_forward = config.feed_forward;
+  shape_.context = config.context;
+  shape_.vocab = config.vocab;
+  shape_.parameters = ParameterCount(config);
+  const std::uint64_t width = config.embedding;
+  const std::uint64_t unread_tables = (config.tied_head ? 0 : config.vocab) + config.context;
+  shape_.work = {.weights = shape_.parameters - unread_tables * width + 2 * width,
+                 .before_attention = 3 * width * width,
+                 .after_attention = width * width + 2 * width * config.feed_forward,
+                 .per_visible = 2 * width};
 }
 
 base::Result<std::unique_ptr<Gpt2Model>> Gpt2Model::Make(const Gpt2Config& config,

@@ -26,6 +26,12 @@ LlamaModel::LlamaModel(const LlamaConfig& config)
   shape_.context = config.context;
   shape_.vocab = config.vocab;
   shape_.parameters = ParameterCount(config);
+  const std::uint64_t width = config.embedding;
+  const std::uint64_t unread_table = config.tied_head ? 0 : config.vocab * width;
+  shape_.work = {.weights = shape_.parameters - unread_table + width,
+                 .before_attention = width * config.qkv_width(),
+                 .after_attention = width * config.q_width() + 3 * width * config.feed_forward,
+                 .per_visible = 2 * config.q_width()};
 }
 
 base::Result<std::unique_ptr<LlamaModel>> LlamaModel::Make(const LlamaConfig& config,

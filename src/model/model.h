@@ -19,6 +19,17 @@ namespace kvasir::model {
 
 using base::TokenId;
 
+// What a step must read and compute at least, for benchmarks to compare with.
+struct StepWork {
+  std::uint64_t weights = 0;  // Numbers read whole, whatever the rows: all but tables of
+                              // embeddings, of which it counts one row.
+  // Multiply-adds in one layer: of a row's products up to queries, keys and values, and of those
+  // after; of attention for a query and one position that it sees.
+  std::uint64_t before_attention = 0;
+  std::uint64_t after_attention = 0;
+  std::uint64_t per_visible = 0;
+};
+
 // What a caller must know to make caches and buffers for a model.
 struct ModelShape {
   std::string_view architecture;
@@ -34,6 +45,7 @@ struct ModelShape {
   // Multi-head latent attention: what the cache holds of a token instead of keys and values.
   std::uint64_t latent_dim = 0;
   std::uint64_t rope_dim = 0;
+  StepWork work = {};
 
   // The cache this model needs.
   kvcache::CacheGeometryOptions Cache(std::uint64_t block_tokens) const {

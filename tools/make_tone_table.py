@@ -220,7 +220,7 @@ def string_lines(characters):
 
 def write_header(path, tones, named):
     parts = ["// Tones and rhyme groups of Chinese characters, made by tools/make_tone_table.py,\n"
-             "// which says from what and how: change it there.\n"
+             "// which says from what and how: change it there.\n// clang-format off\n"
              "#ifndef KVASIR_CONSTRAINTS_TONE_DATA_GENERATED_H_\n"
              "#define KVASIR_CONSTRAINTS_TONE_DATA_GENERATED_H_\n\n"
              '#include "constraints/tone_table.h"\n\n'

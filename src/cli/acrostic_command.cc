@@ -22,10 +22,11 @@ base::Result<int> RunAcrostic(const AcrosticFlags& flags) {
     return base::MakeError(base::ErrorCode::kUsage, "--chars is {}: a line has 5 or 7 characters",
                            flags.chars);
   }
+  KV_TRY(const auto rules, constraints::MakeVerseRules(flags.poem.rules));
   KV_TRY(const OpenModel open, Open(flags.poem.model));
   KV_TRY(auto form,
          constraints::MakeAcrosticMatcher(open.loaded.tokenizer->vocabulary(), flags.heads,
-                                          static_cast<std::size_t>(flags.chars)));
+                                          static_cast<std::size_t>(flags.chars), rules));
   return RunPoems(open, flags.poem, std::move(form),
                   {{"heads", flags.heads}, {"chars", flags.chars}}, /*line_breaks=*/true);
 }

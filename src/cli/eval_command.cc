@@ -7,8 +7,10 @@
 
 #include "base/env.h"
 #include "cli/command.h"
+#include "cli/eval_verse.h"
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
+#include "engine/request.h"
 #include "eval/perplexity.h"
 
 namespace kvasir::cli {
@@ -18,6 +20,7 @@ struct EvalFlags {
   ModelFlags model;
   std::string file;
   std::uint64_t stride = 0;
+  EvalVerseFlags verse;
   bool per_token = false;
   bool json = false;
 };
@@ -60,13 +63,28 @@ void PrintText(const OpenModel& open, const eval::Perplexity& result, bool per_t
   fmt::print("bits per character  {:.4f}\n", result.bits_per_char);
 }
 
+base::Error InFile(const std::string& file, base::Error error) {
+  if (error.code == base::ErrorCode::kBadData) {
+    error.message = fmt::format("'{}': {}", file, error.message);
+  }
+  return error;
+}
+
 base::Result<int> RunEval(const EvalFlags& flags) {
   KV_TRY(const auto file, base::Env::Default().Map(flags.file));
   if (file->bytes().empty()) {
     return base::MakeError(base::ErrorCode::kBadData,
                            "'{}' is empty; a text of at least 2 tokens is needed", flags.file);
   }
+  if (flags.verse.samples != 0 && (flags.per_token || flags.stride != 0)) {
+    return base::MakeError(base::ErrorCode::kUsage,
+                           "--verse goes with neither --per-token nor --stride");
+  }
   KV_TRY(const OpenModel open, Open(flags.model));
+  if (flags.verse.samples != 0) {
+    auto scored = RunEvalVerse(open, flags.model, flags.verse, file->text(), flags.json);
+    return scored ? scored : InFile(flags.file, scored.error());
+  }
   eval::PerplexityOptions options;
   options.stride = flags.stride;
   options.arrangement = {.block_tokens = flags.model.block_tokens,
@@ -74,13 +92,7 @@ base::Result<int> RunEval(const EvalFlags& flags) {
                          .kv_cache = !flags.model.no_kv_cache};
   auto result = eval::EvaluateText(*open.loaded.model, *open.loaded.tokenizer, file->text(),
                                    options, *open.team);
-  if (!result) {
-    base::Error error = result.error();
-    if (error.code == base::ErrorCode::kBadData) {
-      error.message = fmt::format("'{}': {}", flags.file, error.message);
-    }
-    return error;
-  }
+  if (!result) return InFile(flags.file, result.error());
   if (flags.json) {
     PrintJson(ToJson(open, result.value(), flags.per_token));
   } else {
@@ -100,6 +112,15 @@ void AddEvalCommand(CommandSet& commands) {
   AddUint(command, "--stride", flags->stride, {1, std::uint64_t{1} << 32},
           "tokens between the starts of two windows; default: the context, no overlap");
   command->add_flag("--per-token", flags->per_token, "the loss of each token");
+  AddUint(command, "--verse", flags->verse.samples, {1, engine::kMaxChoices},
+          "draw N free samples and tell how many keep form, tones and rhyme of verse, beside the "
+          "file's poems, one a line");
+  AddUint(command, "--seed", flags->verse.seed, {},
+          "fixes the samples of --verse; default: a random one, reported on stderr");
+  command
+      ->add_option("--corpus", flags->verse.corpus,
+                   "with --verse: tell the longest run that stands in this text")
+      ->type_name("FILE");
   command->add_flag("--json", flags->json, "one JSON document");
   commands.OnRun(command, [flags] { return RunEval(*flags); });
 }

@@ -18,9 +18,10 @@ struct VerseFlags {
 
 base::Result<int> RunVerse(const VerseFlags& flags) {
   KV_TRY(const auto form, constraints::ParseVerseForm(flags.form));
+  KV_TRY(const auto rules, constraints::MakeVerseRules(flags.poem.rules));
   KV_TRY(const OpenModel open, Open(flags.poem.model));
-  KV_TRY(auto matcher,
-         constraints::MakeVerseMatcher(open.loaded.tokenizer->vocabulary(), form, flags.heads));
+  KV_TRY(auto matcher, constraints::MakeVerseMatcher(open.loaded.tokenizer->vocabulary(), form,
+                                                     flags.heads, rules));
   return RunPoems(open, flags.poem, std::move(matcher),
                   {{"form", flags.form}, {"heads", flags.heads}}, /*line_breaks=*/false);
 }
@@ -29,8 +30,9 @@ base::Result<int> RunVerse(const VerseFlags& flags) {
 
 void AddVerseCommand(CommandSet& commands) {
   auto flags = std::make_shared<VerseFlags>();
-  CLI::App* command = commands.Add("verse", "A poem of a fixed form of regulated verse",
-                                   "kvasir verse --form qijue --count 3 --seed 7");
+  CLI::App* command =
+      commands.Add("verse", "A poem of a fixed form of regulated verse",
+                   "kvasir verse --form qijue --tones --rhyme --best-of 8 --seed 7");
   AddPoemFlags(command, flags->poem);
   command
       ->add_option("--form", flags->form,

@@ -1,5 +1,6 @@
 // Tones and rhyme groups of Chinese characters, made by tools/make_tone_table.py,
 // which says from what and how: change it there.
+// clang-format off
 #ifndef KVASIR_CONSTRAINTS_TONE_DATA_GENERATED_H_
 #define KVASIR_CONSTRAINTS_TONE_DATA_GENERATED_H_
 

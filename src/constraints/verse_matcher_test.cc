@@ -294,8 +294,8 @@ TEST(VerseMatcher, ImpossibleRequestsAreRefusedWithTheReason) {
   VerseRules group = both;
   group.rhyme_group = 2;
   EXPECT_EQ(Refusal(SmallVocabulary(), Lines(4, 5), group),
-            "rhyme group 看 has 1 characters in this model's vocabulary, but 2 are needed as rhyme "
-            "words");
+            "rhyme group 看 has too few characters in this model's vocabulary: 1 of the 2 that are "
+            "needed as rhyme words");
   EXPECT_EQ(Refusal(SmallVocabulary("阳月"), Lines(8, 5), both),
             "no rhyme group has the 4 characters in this model's vocabulary that are needed as "
             "rhyme words");

@@ -128,8 +128,8 @@ bool VersePlan::CanEndFirst(const LinePattern& pattern, std::size_t group) const
 base::Error VersePlan::WhyImpossible(std::span<const FormLine> lines, const ToneTable& table) {
   if (rules_.rhyme_group && lexicon_.MemberCharacters(*rules_.rhyme_group) < WordsWanted()) {
     return MakeError(ErrorCode::kUsage,
-                     "rhyme group {} has {} characters in this model's vocabulary, but {} are "
-                     "needed as rhyme words",
+                     "rhyme group {} has too few characters in this model's vocabulary: {} of the "
+                     "{} that are needed as rhyme words",
                      table.GroupName(*rules_.rhyme_group),
                      lexicon_.MemberCharacters(*rules_.rhyme_group), WordsWanted());
   }

@@ -42,7 +42,7 @@ struct VerseState {
 //   3. the group has at least as many unused characters as rhyme words are to come, every one of
 //      which may stand at every such place.
 // 1 and 2 are known before the first character (LookAhead); 3 is kept by counting at the ends of
-// line 1, the only place where a character of the group may be used up without need. ADR 0007 has
+// line 1, the only place where a character of the group may be used up without need. ADR 0008 has
 // the proof.
 class VersePlan {
  public:

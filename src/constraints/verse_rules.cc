@@ -38,11 +38,11 @@ std::string VerseRuleNames() {
 
 base::Result<VerseRules> MakeVerseRules(const VerseRequest& request, const ToneTable& table) {
   VerseRules rules{.tones = request.tones, .rhyme = request.rhyme};
-  if (!request.rhyme_group.empty()) {
+  if (request.rhyme_group) {
     if (!request.rhyme) {
       return MakeError(ErrorCode::kUsage, "a rhyme group was given, but no rhyme was asked for");
     }
-    KV_TRY(rules.rhyme_group, table.FindGroup(request.rhyme_group));
+    KV_TRY(rules.rhyme_group, table.FindGroup(*request.rhyme_group));
   }
   for (const std::string& name : request.without) {
     const auto rule = std::ranges::find(kSingleRules, name, &SingleRule::name);

@@ -36,8 +36,8 @@ struct VerseRules {
 struct VerseRequest {
   bool tones = false;
   bool rhyme = false;
-  std::string rhyme_group = {};           // Empty: any.
-  std::vector<std::string> without = {};  // Names of single rules.
+  std::optional<std::string> rhyme_group = std::nullopt;  // Nothing: any.
+  std::vector<std::string> without = {};                  // Names of single rules.
 };
 
 // The names of the single rules, in a line: "opposition, adhesion, …".

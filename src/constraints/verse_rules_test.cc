@@ -23,7 +23,7 @@ TEST(VerseRules, EachRuleCanBeSwitchedOff) {
     EXPECT_TRUE(all.*member) << name;
     EXPECT_NE(VerseRuleNames().find(name), std::string::npos);
     const VerseRules less =
-        MakeVerseRules({.tones = true, .rhyme = true, .rhyme_group = "", .without = {name}})
+        MakeVerseRules({.tones = true, .rhyme = true, .rhyme_group = {}, .without = {name}})
             .value();
     for (const auto& [other, other_member] : rules) {
       EXPECT_EQ(less.*other_member, other_member != member) << name << " " << other;
@@ -39,16 +39,19 @@ TEST(VerseRules, TheRhymeGroupIsLookedUp) {
   EXPECT_NE(Refusal({.tones = false, .rhyme = true, .rhyme_group = "月", .without = {}})
                 .find("no rhyme group"),
             std::string::npos);
+  EXPECT_NE(Refusal({.tones = false, .rhyme = true, .rhyme_group = "", .without = {}})
+                .find("no rhyme group"),
+            std::string::npos);
 }
 
 TEST(VerseRules, ContradictionsAreRefused) {
   EXPECT_EQ(Refusal({.tones = true, .rhyme = false, .rhyme_group = "东", .without = {}}),
             "a rhyme group was given, but no rhyme was asked for");
-  EXPECT_EQ(Refusal({.tones = false, .rhyme = true, .rhyme_group = "", .without = {"rescue"}}),
+  EXPECT_EQ(Refusal({.tones = false, .rhyme = true, .rhyme_group = {}, .without = {"rescue"}}),
             "rule 'rescue' is switched off, but no tones were asked for");
-  EXPECT_EQ(Refusal({.tones = true, .rhyme = false, .rhyme_group = "", .without = {"new-words"}}),
+  EXPECT_EQ(Refusal({.tones = true, .rhyme = false, .rhyme_group = {}, .without = {"new-words"}}),
             "rule 'new-words' is switched off, but no rhyme was asked for");
-  EXPECT_EQ(Refusal({.tones = true, .rhyme = true, .rhyme_group = "", .without = {"rhyme"}}),
+  EXPECT_EQ(Refusal({.tones = true, .rhyme = true, .rhyme_group = {}, .without = {"rhyme"}}),
             "rule 'rhyme' is not known: it must be one of opposition, adhesion, lone-level, "
             "three-levels, rescue, new-words");
 }

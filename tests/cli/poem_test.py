@@ -45,6 +45,78 @@ class PoemTest(program.CliTest):
         self.refused(2, "context", "acrostic", "春" * 12, "--seed", 1)
         self.refused(2, "temperature", "verse", "--form", "wujue", "--temperature", "nan")
 
+    def test_best_of_keeps_the_most_probable(self):
+        asked = ("verse", "--form", "wujue", "--seed", 3, "--json")
+        every = self.kvasir(*asked, "--count", 12).json["choices"]
+        best = self.kvasir(*asked, "--count", 3, "--best-of", 4).json
+        self.assertEqual(best["settings"]["best_of"], 4)
+        self.assertEqual(best["settings"]["count"], 3)
+        for group, choice in enumerate(best["choices"]):
+            rivals = every[4 * group:4 * group + 4]
+            expected = max(rivals, key=lambda rival: rival["logprob"])
+            self.assertEqual(choice, expected)
+            self.assertAlmostEqual(choice["logprob"], sum(choice["logprobs"]))
+        self.refused(2, "40000 poems.*65536", *asked, "--count", 40000, "--best-of", 2)
+        self.refused(2, "best-of", *asked, "--best-of", 0)
+
+    def test_the_longest_run_in_a_corpus_is_told(self):
+        poem = self.kvasir("verse", "--form", "wujue", "--seed", 4).text.strip()
+        corpus = self.path("corpus.txt", "花\n" + poem[2:9] + "\n")
+        asked = ("verse", "--form", "wujue", "--seed", 4, "--corpus", corpus)
+        self.assertIn(f"7 characters, {poem[2:9]}", self.kvasir(*asked).text)
+        run = self.kvasir(*asked, "--json").json["choices"][0]["longest_run"]
+        self.assertEqual(run, {"characters": 7, "text": poem[2:9]})
+        self.refused(1, "none.txt", *asked[:-1], "none.txt")
+        self.refused(1, "not UTF-8 at byte 0", *asked[:-1], self.path("bad.txt", b"\xff"))
+
+    def test_beam_search_draws_nothing(self):
+        asked = ("verse", "--form", "wujue", "--rhyme", "--beam", 6)
+        found = self.kvasir(*asked, "--count", 6, "--json").json["choices"]
+        self.assertEqual(len(found), 6)
+        logprobs = [choice["logprob"] for choice in found]
+        self.assertEqual(logprobs, sorted(logprobs, reverse=True))
+        self.assertEqual(len({choice["text"] for choice in found}), 6)
+        other = self.kvasir(*asked, "--seed", 9, "--temperature", 2, "--no-kv-cache").text.strip()
+        self.assertEqual(other, found[0]["text"])
+        self.refused(2, "at most 6", *asked, "--count", 7)
+        self.refused(2, "--best-of", *asked, "--best-of", 2)
+        self.refused(2, "--trace", *asked, "--trace")
+        self.refused(2, "beam", "verse", "--form", "wujue", "--beam", 257)
+
+    def test_eval_verse_counts_what_free_samples_keep(self):
+        poem = "白日依山尽，黄河入海流。欲穷千里目，更上一层楼。"
+        held = self.path("held.txt", poem + "\n" + poem[:12] + "\n\n")
+        asked = ("eval", held, "--verse", 5, "--seed", 2, "--corpus", held)
+        run = self.kvasir(*asked, "--json").json
+        self.assertEqual(run["compared_texts"], 2)
+        self.assertEqual(run["free"]["texts"], 5)
+        self.assertEqual(run["free"]["form"], 0)  # Random weights.
+        self.assertEqual(run["real"], {"texts": 2, "form": 1, "tones": 1, "rhyme": 1, "all": 1,
+                                       "distinct2": 16 / 24,
+                                       "longest_run": {"characters": 24, "text": poem}})
+        self.assertIn("1 (50.0 %)", self.kvasir(*asked).text)
+        self.assertNotIn("longest", self.kvasir(*asked[:-2]).text)
+        self.refused(2, "--per-token", *asked, "--per-token")
+        self.refused(2, "--stride", *asked, "--stride", 3)
+        self.refused(1, "no poem", "eval", self.path("blank.txt", "\n\n"), *asked[2:])
+        self.refused(1, "UTF-8", "eval", self.path("bad.txt", program.INVALID), *asked[2:])
+        self.refused(1, "bad.txt' is not UTF-8", *asked[:-1], self.path("bad.txt"))
+
+    def test_rules_that_contradict_or_cannot_be_kept(self):
+        form = ("verse", "--form", "wujue", "--seed", 1)
+        for flags, why in ((("--rhyme-group", "东"), "no rhyme was asked"),
+                           (("--rhyme", "--rhyme-group", "月"), "no rhyme group.*东冬江"),
+                           (("--rhyme", "--rhyme-group", ""), "rhyme group"),
+                           (("--rhyme", "--rhyme-group", program.INVALID), "rhyme group"),
+                           (("--tones", "--without", "grammar"), "'grammar'.*opposition"),
+                           (("--rhyme", "--without", "rescue"), "'rescue'.*tones"),
+                           (("--tones", "--without", "new-words"), "'new-words'.*rhyme"),
+                           # tiny.gguf knows few characters.
+                           (("--rhyme", "--rhyme-group", "江"), "江 has too few.*1 of the 2"),
+                           (("--tones", "--heads", "春龘花月"), "head 2, '龘'.*unknown tone")):
+            self.refused(2, why, *form, *flags)
+        self.refused(2, "one line alone", "acrostic", "春", "--rhyme", "--seed", 1)
+
 
 if __name__ == "__main__":
     program.main()

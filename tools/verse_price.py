@@ -5,8 +5,9 @@ usage: verse_price.py KVASIR [--poems N] [--seed S] [--plot OUT.svg]
 
 Draws N poems (1600) of each form with the form alone, with tones, with rhyme, with both, at
 temperature 1, and as many free texts up to their line break, all from the model KVASIR uses.
-Log-probabilities are the model's own, before any mask; punctuation and forced tokens count. The best
-of 8 is taken of each 8 neighbours. Prints a Markdown table in nats a character with standard errors.
+Log-probabilities are the model's own, before any mask; punctuation and forced tokens count. The
+best of 8 is taken of each 8 neighbours. Prints a Markdown table in nats a character with standard
+errors.
 """
 
 import argparse

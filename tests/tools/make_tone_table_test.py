@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/make_tone_table.py: from marks to tones, from readings and rhymes to groups, on small texts."""
+"""tools/make_tone_table.py: marks to tones, readings and rhymes to groups, on small texts."""
 
 import bz2
 import collections
@@ -44,8 +44,8 @@ class MakeToneTableTest(unittest.TestCase):
     def test_finals_that_rhyme_are_merged_and_characters_moved(self):
         # a, b, c share finals x; d, e have y but rhyme with them; f has z; g no reading; h is read
         # z and rhymed with x; i is never rhymed.
-        finals = {"a": ["x"], "b": ["x"], "c": ["x"], "d": ["y"], "e": ["y"], "f": ["z"], "F": ["z"],
-                  "h": ["z"], "i": ["y"]}
+        finals = {"a": ["x"], "b": ["x"], "c": ["x"], "d": ["y"], "e": ["y"], "f": ["z"],
+                  "F": ["z"], "h": ["z"], "i": ["y"]}
         pairs = collections.Counter()
         for a, b, count in (("a", "b", 9), ("b", "c", 9), ("a", "d", 5), ("d", "e", 5),
                             ("f", "F", 20), ("g", "a", 4), ("h", "a", 9), ("h", "f", 6)):
@@ -78,8 +78,8 @@ class MakeToneTableTest(unittest.TestCase):
             tones = table.find_tones(poems, [])
             self.assertEqual(tones["层"], "level")
             readings = folder / "readings.bz2"
-            readings.write_bytes(bz2.compress(
-                "# kTang\nU+6D41\tkTang\t*liou\nU+6A13\tkTang\tlou\nU+65E5\tkTang\tnjit\n".encode()))
+            rows = ("# kTang", "U+6D41\tkTang\t*liou", "U+6A13\tkTang\tlou", "U+65E5\tkTang\tnjit")
+            readings.write_bytes(bz2.compress("\n".join(rows).encode()))
             finals = table.read_finals(readings, tones)
             self.assertEqual(finals, {"流": ["iou"], "楼": ["ou"]})
             pairs = table.count_pairs([poems[0].text], tones)

@@ -63,6 +63,7 @@ void AddCommands(CommandSet& commands) {
   AddLogitsCommand(commands);
   AddDiffCommand(commands);
   AddEvalCommand(commands);
+  AddConvertCommand(commands);
   AddInspectCommand(commands);
   AddCorpusCommand(commands);
   AddTrainCommand(commands);

@@ -74,6 +74,7 @@ void AddLogitsCommand(CommandSet& commands);
 void AddDiffCommand(CommandSet& commands);
 void AddEvalCommand(CommandSet& commands);
 void AddVerifyCommand(CommandSet& commands);
+void AddConvertCommand(CommandSet& commands);
 void AddInspectCommand(CommandSet& commands);
 void AddCorpusCommand(CommandSet& commands);
 void AddBenchCommand(CommandSet& commands);

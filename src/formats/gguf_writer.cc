@@ -118,6 +118,14 @@ void GgufWriter::Set(std::string_view key, const std::vector<bool>& values) {
   SetArray(key, GgufValueType::kBool, std::span<const std::uint8_t>(bytes));
 }
 
+void GgufWriter::Set(std::string_view key, const GgufValue& value) {
+  std::vector<std::byte>& out = Slot(key, value.type);
+  if (value.is_array()) AppendType(out, value.element_type);
+  if (value.is_array()) AppendNumber<std::uint64_t>(out, value.count);
+  if (value.type == GgufValueType::kString) AppendNumber<std::uint64_t>(out, value.bytes.size());
+  AppendBytes(out, value.bytes);
+}
+
 void GgufWriter::AddTensor(std::string_view name, const tensor::Shape& shape, tensor::DType dtype,
                            std::vector<std::byte> data) {
   tensors_.push_back({std::string(name), shape, dtype, std::move(data), {}});

@@ -39,6 +39,8 @@ class GgufWriter {
   void Set(std::string_view key, std::span<const std::int32_t> values);
   void Set(std::string_view key, std::span<const std::uint32_t> values);
   void Set(std::string_view key, const std::vector<bool>& values);
+  // A value of another file, as it stands there.
+  void Set(std::string_view key, const GgufValue& value);
 
   // Row-major shape, slowest-varying first; the file lists the dimensions the other way round.
   void AddTensor(std::string_view name, const tensor::Shape& shape, tensor::DType dtype,

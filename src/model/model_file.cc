@@ -8,13 +8,13 @@
 #include "formats/printable.h"
 #include "model/deepseek_reader.h"
 #include "model/gpt2_reader.h"
+#include "model/in_file.h"
 #include "model/llama_reader.h"
 #include "model/vocabulary_reader.h"
 
 namespace kvasir::model {
 namespace {
 
-using base::Error;
 using base::ErrorCode;
 using base::MakeError;
 
@@ -49,13 +49,6 @@ base::Result<std::unique_ptr<Model>> ReadModel(const OpenFile& open, std::size_t
   return MakeError(ErrorCode::kBadData,
                    "the architecture is {}; supported are gpt2, llama, qwen2, qwen3 and deepseek2",
                    formats::Quoted(open.architecture));
-}
-
-// Which file a config or vocabulary was refused in.
-Error InFile(const std::string& path, Error error) {
-  if (error.message.find(path) == std::string::npos)
-    error.message = "'" + path + "': " + error.message;
-  return error;
 }
 
 }  // namespace

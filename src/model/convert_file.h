@@ -1,0 +1,31 @@
+// Model files into GGUF files: another format's, or another element type's.
+#ifndef KVASIR_MODEL_CONVERT_FILE_H_
+#define KVASIR_MODEL_CONVERT_FILE_H_
+
+#include <optional>
+#include <string>
+
+#include "base/env.h"
+#include "base/result.h"
+#include "tensor/dtype.h"
+
+namespace kvasir::model {
+
+struct ConvertOptions {
+  std::string tokenizer;  // Of a .bin file: its tokenizer.bin. Empty: none was given.
+  // Of matrices, position embeddings apart; all else is f32. Nothing: as in a GGUF file, f32 from
+  // others.
+  std::optional<tensor::DType> dtype;
+};
+
+// Writes the model of `in`, a GGUF file of any architecture or llama2.c's .bin, to `out`, whole or
+// not at all; they may be the same file. Metadata of a GGUF file are kept. kUsage: a tokenizer is
+// missing, or given where the file has its own; out is named as a format that is not written. kIo;
+// kBadData for a file that is wrong, a tensor that is quantised, a number that is not finite or
+// does not fit the element type.
+base::Result<void> ConvertFile(base::Env& env, const std::string& in, const std::string& out,
+                               const ConvertOptions& options);
+
+}  // namespace kvasir::model
+
+#endif  // KVASIR_MODEL_CONVERT_FILE_H_

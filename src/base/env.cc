@@ -156,8 +156,13 @@ Result<void> WriteFileAtomic(Env& env, const std::string& path,
   const std::string temporary = path + ".tmp" + std::to_string(getpid());
   Result<void> written = WriteAndSync(env, temporary, contents);
   if (written) written = env.Rename(temporary, path);
-  if (!written && env.Exists(temporary)) (void)env.Remove(temporary);
-  return written;
+  if (written) return written;
+  if (env.Exists(temporary)) (void)env.Remove(temporary);
+  Error error = written.error();  // Of the caller's file: it knows no other.
+  if (const std::size_t at = error.message.find(temporary); at != std::string::npos) {
+    error.message.replace(at, temporary.size(), path);
+  }
+  return error;
 }
 
 Result<void> WriteFileAtomic(Env& env, const std::string& path, std::string_view contents) {

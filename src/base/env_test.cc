@@ -41,6 +41,17 @@ TEST_F(EnvTest, ErrorsNameThePath) {
   }
 }
 
+// The caller's name, not that of the file that is written beside it.
+TEST_F(EnvTest, AtomicWriteNamesThePathItWasGiven) {
+  for (const std::string& path : {directory_ + "/none/file", directory_}) {
+    const auto written = WriteFileAtomic(Env::Default(), path, "x");
+    ASSERT_FALSE(written.has_value());
+    EXPECT_NE(written.error().message.find("'" + path + "'"), std::string::npos)
+        << written.error().message;
+    EXPECT_EQ(written.error().message.find(".tmp"), std::string::npos);
+  }
+}
+
 // At whichever operation a write fails, the old file stays and no litter is left.
 TEST_F(EnvTest, AtomicWriteKeepsTheOldFileOnEveryFault) {
   ASSERT_TRUE(WriteFileAtomic(Env::Default(), path_, "old").has_value());

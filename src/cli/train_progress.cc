@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +17,49 @@ namespace {
 
 constexpr std::size_t kBarWidth = 24;  // characters
 constexpr auto kRedraw = std::chrono::milliseconds(200);
+constexpr const char* kHeading = "step\tloss\tgradient_norm\tlearning_rate\ttokens_per_s\theld_out";
+
+// Not by {fmt}, which throws where stderr takes no more: the run goes on without.
+void Tell(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+}
+
+// Bytes of a log's heading and of its lines up to step `last`, which end where a line of a later
+// step begins, or one that a crash cut. 0: it has no line; none: it is not such a log.
+std::optional<std::uintmax_t> BytesUpTo(std::istream& log, std::uint64_t last) {
+  std::string line;
+  if (!std::getline(log, line)) return 0;
+  if (line != kHeading || log.eof()) return std::nullopt;
+  std::uintmax_t bytes = line.size() + 1;
+  while (std::getline(log, line) && !log.eof()) {
+    std::uint64_t step = 0;
+    const char* end = line.data() + line.size();
+    const auto [rest, error] = std::from_chars(line.data(), end, step);
+    if (error != std::errc() || rest == end || *rest != '\t' || step > last) break;
+    bytes += line.size() + 1;
+  }
+  return bytes;
+}
+
+// Cuts from the log what a run wrote after its checkpoint: the resumed run takes these steps again.
+base::Result<void> CutLog(const std::string& path, std::uint64_t last) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return base::Success();
+  std::ifstream log(path, std::ios::binary);
+  if (!log) return base::Success();  // Opening it to write will tell why.
+  const auto bytes = BytesUpTo(log, last);
+  if (!bytes) {
+    return base::WithHint(
+        base::MakeError(base::ErrorCode::kBadData,
+                        "'{}' is not the log of a training run, so it is not continued", path),
+        "name another file with --log");
+  }
+  std::filesystem::resize_file(path, *bytes, error);
+  if (!error) return base::Success();
+  return base::MakeError(base::ErrorCode::kIo, "cannot write the log '{}': {}", path,
+                         error.message());
+}
 
 }  // namespace
 
@@ -25,13 +72,17 @@ std::string ClockText(double seconds) {
 base::Result<std::unique_ptr<TrainProgress>> TrainProgress::Open(const std::string& log_path,
                                                                  bool resumed,
                                                                  const training::Trainer& trainer) {
+  if (resumed) {
+    KV_TRY(CutLog(log_path, trainer.steps_done()));
+  }
   std::FILE* log = std::fopen(log_path.c_str(), resumed ? "ae" : "we");
   if (!log) {
     return base::MakeError(base::ErrorCode::kIo, "cannot write the log '{}': {}", log_path,
                            std::generic_category().message(errno));
   }
-  if (!resumed)
-    std::fputs("step\tloss\tgradient_norm\tlearning_rate\ttokens_per_s\theld_out\n", log);
+  if (std::fseek(log, 0, SEEK_END) != 0 || std::ftell(log) <= 0) {
+    std::fputs(fmt::format("{}\n", kHeading).c_str(), log);
+  }
   return std::unique_ptr<TrainProgress>(new TrainProgress(log, log_path, trainer));
 }
 
@@ -66,15 +117,14 @@ void TrainProgress::Show(const training::Progress& p) {
       fmt::format("{}/{}  loss {:.4f}{}  {:.0f} tokens/s  left {}", p.step.step, steps_,
                   p.step.loss, held_out, rate, ClockText(left));
   if (!terminal_) {
-    if (p.evaluation) fmt::print(stderr, "{}{}\n", numbers, p.is_best ? "  best, saved" : "");
+    if (p.evaluation) Tell(fmt::format("{}{}\n", numbers, p.is_best ? "  best so far" : ""));
     return;
   }
   if (p.step.step < steps_ && now - shown_ < kRedraw) return;
   shown_ = now;
   const std::size_t filled = kBarWidth * p.step.step / std::max<std::uint64_t>(1, steps_);
-  fmt::print(stderr, "\r[{}{}] {}\x1b[K", std::string(filled, '='),
-             std::string(kBarWidth - filled, ' '), numbers);
-  std::fflush(stderr);
+  Tell(fmt::format("\r[{}{}] {}\x1b[K", std::string(filled, '='),
+                   std::string(kBarWidth - filled, ' '), numbers));
 }
 
 base::Result<void> TrainProgress::Finish() {

@@ -16,7 +16,8 @@ namespace kvasir::cli {
 // Single-threaded.
 class TrainProgress {
  public:
-  // Opens (resumed: appends to) the log; kIo if it cannot.
+  // Opens a new log or, resumed, goes on with what the old one holds up to the trainer's steps.
+  // kIo if it cannot; kBadData if a file that is to be continued is no such log.
   static base::Result<std::unique_ptr<TrainProgress>> Open(const std::string& log_path,
                                                            bool resumed,
                                                            const training::Trainer& trainer);

@@ -1,9 +1,9 @@
 // Checkpoints: a GGUF container of the flat arrays and of what they belong to.
-#include <algorithm>
 #include <bit>
-#include <initializer_list>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/hash.h"
 #include "formats/gguf_reader.h"
@@ -17,34 +17,93 @@ namespace {
 using base::ErrorCode;
 using base::MakeError;
 
-constexpr std::uint32_t kVersion = 1;  // Of this layout; another is refused.
+constexpr std::uint32_t kVersion = 2;  // Of this layout; another is refused.
+
+using Bytes = std::span<const std::byte>;
 
 std::uint64_t Bits(double value) { return std::bit_cast<std::uint64_t>(value); }
 
-std::span<const std::byte> AsBytes(const base::AlignedArray<float>& array) {
-  return std::as_bytes(array.span());
+// The numbers of a checkpoint, in the order in which its checksum takes them.
+struct Numbers {
+  std::uint64_t fingerprint = 0;
+  std::uint64_t steps_planned = 0;
+  std::uint64_t steps_done = 0;
+  std::uint64_t eval_every = 0;  // 0: nothing is measured
+  std::uint64_t held_out = 0;    // Hash of the held-out text; 0 without one.
+  std::uint64_t best_step = 0;
+  std::uint64_t best_loss_bits = 0;
+};
+
+constexpr struct {
+  const char* key;
+  std::uint64_t Numbers::*value;
+} kNumbers[] = {
+    {"checkpoint.fingerprint", &Numbers::fingerprint},
+    {"checkpoint.steps_planned", &Numbers::steps_planned},
+    {"checkpoint.steps_done", &Numbers::steps_done},
+    {"checkpoint.eval_every", &Numbers::eval_every},
+    {"checkpoint.held_out", &Numbers::held_out},
+    {"checkpoint.best_step", &Numbers::best_step},
+    {"checkpoint.best_loss_bits", &Numbers::best_loss_bits},
+};
+
+Numbers NumbersOf(const BestModel& best) {
+  Numbers numbers;
+  numbers.best_step = best.step;
+  numbers.best_loss_bits = Bits(best.loss);
+  if (!best.held_out.empty()) {
+    numbers.eval_every = best.eval_every;
+    numbers.held_out = base::HashSpan64(best.held_out);
+  }
+  return numbers;
 }
 
 // Over everything a resumed run takes from the file.
-std::uint64_t Checksum(std::initializer_list<std::uint64_t> numbers,
-                       std::initializer_list<const base::AlignedArray<float>*> arrays) {
-  std::uint64_t sum = base::HashSpan64(std::span(numbers.begin(), numbers.size()));
-  for (const base::AlignedArray<float>* array : arrays) {
-    sum = base::HashBytes64(AsBytes(*array), sum);
+std::uint64_t Checksum(const Numbers& numbers, std::span<const Bytes> arrays) {
+  std::uint64_t sum = 0;
+  for (const auto& number : kNumbers) {
+    sum = base::HashSpan64(std::span(&(numbers.*number.value), 1), sum);
   }
+  for (const Bytes array : arrays) sum = base::HashBytes64(array, sum);
   return sum;
 }
 
-base::Result<void> ReadArray(const formats::GgufFile& file, const char* name,
-                             base::AlignedArray<float>& out) {
+// The bytes of one array of `floats` floats, as they lie in the file.
+base::Result<Bytes> FindArray(const formats::GgufFile& file, const char* name, std::size_t floats) {
   KV_TRY(const formats::GgufTensor* tensor, file.Get(name));
   KV_TRY(const tensor::DType dtype, file.DTypeOf(*tensor));
-  if (dtype != tensor::DType::kF32 || tensor->data.size() != out.size() * sizeof(float)) {
+  if (dtype != tensor::DType::kF32 || tensor->data.size() != floats * sizeof(float)) {
     return MakeError(ErrorCode::kBadData, "checkpoint '{}': tensor '{}' has {} bytes; expected {}",
-                     file.name(), name, tensor->data.size(), out.size() * sizeof(float));
+                     file.name(), name, tensor->data.size(), floats * sizeof(float));
   }
-  tensor::ConvertToF32(dtype, tensor->data, out.span());
-  return base::Success();
+  return Bytes(tensor->data);
+}
+
+// That the checkpoint is of this run: its text, shape and settings, and what its best is judged by.
+base::Result<void> CheckSameRun(const std::string& path, const Numbers& numbers,
+                                std::uint64_t fingerprint, const BestModel& best) {
+  const Numbers own = NumbersOf(best);
+  base::Error error;
+  if (numbers.fingerprint != fingerprint) {
+    error = MakeError(ErrorCode::kBadData,
+                      "checkpoint '{}' belongs to another text, shape or setting", path);
+  } else if (numbers.held_out != own.held_out) {
+    error = MakeError(ErrorCode::kBadData, "checkpoint '{}' belongs to {} --val text", path,
+                      numbers.held_out == 0 ? "a run without a"
+                      : own.held_out == 0   ? "a run with a"
+                                            : "another");
+  } else if (numbers.eval_every != own.eval_every) {
+    error = MakeError(ErrorCode::kBadData,
+                      "checkpoint '{}' belongs to --eval-every {}, not {}: another model could "
+                      "be the best",
+                      path, numbers.eval_every, own.eval_every);
+  } else {
+    return base::Success();
+  }
+  return WithHint(std::move(error),
+                  "resume with the text files and flags that the run was started with; only "
+                  "--steps, --stop-at, --threads, --micro-batch, --checkpoint-every, --output, "
+                  "--name, --dtype, --log and --json may differ");
 }
 
 }  // namespace
@@ -74,27 +133,31 @@ std::uint64_t Trainer::Fingerprint() const {
   return base::HashSpan64(text_, base::HashSpan64(std::span<const std::uint64_t>(values)));
 }
 
-base::Result<void> Trainer::SaveCheckpoint(base::Env& env, const std::string& path) const {
+base::Result<void> Trainer::SaveCheckpoint(base::Env& env, const std::string& path,
+                                           const BestModel& best) const {
+  Numbers numbers = NumbersOf(best);
+  numbers.fingerprint = Fingerprint();
+  numbers.steps_planned = options_.steps;
+  numbers.steps_done = steps_done_;
+  std::vector<Bytes> arrays;
   formats::GgufWriter writer;
-  writer.Set("general.architecture", "kvasir-checkpoint");
-  writer.Set("checkpoint.version", kVersion);
-  writer.Set("checkpoint.fingerprint", Fingerprint());
-  writer.Set("checkpoint.steps_planned", options_.steps);
-  writer.Set("checkpoint.steps_done", steps_done_);
-  writer.Set("checkpoint.best_loss_bits", Bits(best_loss));
-  writer.Set("checkpoint.checksum",
-             Checksum({Fingerprint(), options_.steps, steps_done_, Bits(best_loss)},
-                      {&parameters_, &first_moment_, &second_moment_}));
   const auto add = [&](const char* name, const base::AlignedArray<float>& array) {
-    writer.AddTensorView(name, {array.size()}, tensor::DType::kF32, AsBytes(array));
+    arrays.push_back(std::as_bytes(array.span()));
+    writer.AddTensorView(name, {array.size()}, tensor::DType::kF32, arrays.back());
   };
   add("parameters", parameters_);
   add("first_moment", first_moment_);
   add("second_moment", second_moment_);
+  if (best.measured()) add("best_parameters", best.parameters);
+  writer.Set("general.architecture", "kvasir-checkpoint");
+  writer.Set("checkpoint.version", kVersion);
+  for (const auto& number : kNumbers) writer.Set(number.key, numbers.*number.value);
+  writer.Set("checkpoint.checksum", Checksum(numbers, arrays));
   return writer.Write(env, path);
 }
 
-base::Result<void> Trainer::LoadCheckpoint(base::Env& env, const std::string& path) {
+base::Result<void> Trainer::LoadCheckpoint(base::Env& env, const std::string& path,
+                                           BestModel& best) {
   KV_TRY(const auto file, formats::GgufFile::Open(env, path));
   const formats::GgufMetadata& metadata = file.metadata();
   KV_TRY(const std::string_view kind, metadata.GetString("general.architecture"));
@@ -106,34 +169,37 @@ base::Result<void> Trainer::LoadCheckpoint(base::Env& env, const std::string& pa
     return MakeError(ErrorCode::kBadData, "checkpoint '{}' has version {}; supported is {}", path,
                      version, kVersion);
   }
-  KV_TRY(const std::uint64_t fingerprint, metadata.GetUint("checkpoint.fingerprint"));
-  if (fingerprint != Fingerprint()) {
-    return WithHint(MakeError(ErrorCode::kBadData,
-                              "checkpoint '{}' belongs to another text, shape or setting", path),
-                    "resume with the text files and flags that the run was started with; only "
-                    "--steps, --threads and --micro-batch may differ");
+  Numbers numbers;
+  for (const auto& number : kNumbers) {
+    KV_TRY(numbers.*number.value, metadata.GetUint(number.key));
   }
-  KV_TRY(const std::uint64_t steps, metadata.GetUint("checkpoint.steps_done"));
-  KV_TRY(const std::uint64_t best, metadata.GetUint("checkpoint.best_loss_bits"));
+  KV_TRY(CheckSameRun(path, numbers, Fingerprint(), best));
+  std::vector<Bytes> arrays;
+  for (const char* name : {"parameters", "first_moment", "second_moment", "best_parameters"}) {
+    if (arrays.size() == 3 && numbers.best_step == 0) break;
+    KV_TRY(const Bytes array, FindArray(file, name, layout_.size()));
+    arrays.push_back(array);
+  }
   KV_TRY(const std::uint64_t expected, metadata.GetUint("checkpoint.checksum"));
-  base::AlignedArray<float> parameters(layout_.size()), first(layout_.size()),
-      second(layout_.size());
-  KV_TRY(ReadArray(file, "parameters", parameters));
-  KV_TRY(ReadArray(file, "first_moment", first));
-  KV_TRY(ReadArray(file, "second_moment", second));
-  KV_TRY(const std::uint64_t planned, metadata.GetUint("checkpoint.steps_planned"));
-  const std::uint64_t sum =
-      Checksum({fingerprint, planned, steps, best}, {&parameters, &first, &second});
+  const std::uint64_t sum = Checksum(numbers, arrays);
   if (sum != expected) {
     return MakeError(ErrorCode::kBadData,
                      "checkpoint '{}' is damaged: checksum {:016x}, not {:016x}", path, sum,
                      expected);
   }
-  std::copy_n(parameters.data(), parameters.size(), parameters_.data());
-  std::copy_n(first.data(), first.size(), first_moment_.data());
-  std::copy_n(second.data(), second.size(), second_moment_.data());
-  steps_done_ = steps;
-  best_loss = std::bit_cast<double>(best);
+  const auto take = [&](std::size_t index, base::AlignedArray<float>& out) {
+    tensor::ConvertToF32(tensor::DType::kF32, arrays[index], out.span());
+  };
+  if (numbers.best_step > 0) {
+    best.Reserve(layout_.size());
+    take(3, best.parameters);
+  }
+  best.step = numbers.best_step;
+  best.loss = std::bit_cast<double>(numbers.best_loss_bits);
+  take(0, parameters_);
+  take(1, first_moment_);
+  take(2, second_moment_);
+  steps_done_ = numbers.steps_done;
   packed_ = false;
   return base::Success();
 }

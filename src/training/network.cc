@@ -31,64 +31,105 @@ kernels::MatmulArgs Product(const float* in, std::size_t in_stride,
 }  // namespace
 
 Network::Network(const model::Gpt2Config& config, const ParameterLayout& layout,
-                 std::size_t max_rows)
+                 const NetworkSize& size)
     : config_(config), layout_(layout), layers_(config.layers) {
-  const std::size_t width = config.embedding;
+  const std::size_t max_rows = size.sequences * config.context;
+  for (Layer& layer : layers_) AllocateLayer(layer, max_rows);
+  head_ = {{config.vocab, config.embedding}, {config.embedding, config.vocab}};
+  for (std::size_t i = 0; i <= config.layers; ++i) {
+    residual_.emplace_back(max_rows * config.embedding);
+  }
+  normed_ = base::AlignedArray<float>(max_rows * config.embedding);
+  stats_.resize(max_rows);
+  logits_ = base::AlignedArray<float>(std::min(max_rows, kHeadRows) * LogitStride());
+  AllocateGradients(max_rows);
+  AllocateWorkspaces(size);
+  const std::size_t blocks =
+      size.sequences * ((config.context + kKvBlockTokens - 1) / kKvBlockTokens);
+  const std::size_t block_floats = kKvBlockTokens * config.embedding * 2;
+  kv_ = base::AlignedArray<float>(blocks * block_floats);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    kv_blocks_.push_back(reinterpret_cast<std::byte*>(kv_.data() + i * block_floats));
+  }
+}
+
+void Network::AllocateLayer(Layer& layer, std::size_t max_rows) {
+  const std::size_t width = config_.embedding;
+  const std::size_t middle = config_.feed_forward;
+  const auto linear = [](std::size_t outputs, std::size_t inputs) {
+    return Linear{{outputs, inputs}, {inputs, outputs}};
+  };
   const auto rows = [&](std::size_t columns) {
     return base::AlignedArray<float>(max_rows * columns);
   };
-  for (Layer& layer : layers_) {
-    layer.normed1 = rows(width);
-    layer.qkv_rows = rows(3 * width);
-    layer.attended = rows(width);
-    layer.middle_residual = rows(width);
-    layer.normed2 = rows(width);
-    layer.up_rows = rows(config.feed_forward);
-    layer.active = rows(config.feed_forward);
-    layer.stats1.resize(max_rows);
-    layer.stats2.resize(max_rows);
-  }
-  for (std::size_t i = 0; i <= config.layers; ++i) residual_.push_back(rows(width));
-  normed_ = rows(width);
-  stats_.resize(max_rows);
+  layer.qkv = linear(3 * width, width);
+  layer.output = linear(width, width);
+  layer.up = linear(middle, width);
+  layer.down = linear(width, middle);
+  layer.normed1 = rows(width);
+  layer.qkv_rows = rows(3 * width);
+  layer.attended = rows(width);
+  layer.middle_residual = rows(width);
+  layer.normed2 = rows(width);
+  layer.up_rows = rows(middle);
+  layer.active = rows(middle);
+  layer.stats1.resize(max_rows);
+  layer.stats2.resize(max_rows);
+}
+
+void Network::AllocateGradients(std::size_t max_rows) {
+  const std::size_t width = config_.embedding;
+  const auto rows = [&](std::size_t columns) {
+    return base::AlignedArray<float>(max_rows * columns);
+  };
   temp_ = rows(width);
-  logits_ = base::AlignedArray<float>(std::min(max_rows, kHeadRows) * LogitStride());
   dx_ = rows(width);
   dbranch_ = rows(width);
   dnormed_ = rows(width);
   dattended_ = rows(width);
   dqkv_ = rows(3 * width);
-  dmiddle_ = rows(config.feed_forward);
+  dmiddle_ = rows(config_.feed_forward);
+  packed_a_ = kernels::PackedMatrix(std::max(width, config_.feed_forward), max_rows);
+  packed_b_ = kernels::PackedMatrix(width, max_rows);
 }
 
-void Network::PackLinear(Member& member, Linear& linear, const float* weights, std::size_t outputs,
-                         std::size_t inputs) {
-  if (member.index() == 0) {
-    linear.forward.Reshape(outputs, inputs);
-    linear.backward.Reshape(inputs, outputs);
+void Network::AllocateWorkspaces(const NetworkSize& size) {
+  const std::size_t length = config_.context;
+  const std::size_t dim = config_.head_dim();
+  work_.resize(std::min(size.members, size.sequences * config_.heads));
+  for (Workspace& work : work_) {
+    work.p = base::AlignedArray<float>(length * length);
+    work.ds = base::AlignedArray<float>(length * length);
+    work.keys = kernels::PackedMatrix(length, dim);
+    work.values = kernels::PackedMatrix(length, dim);
+    work.keys_t = kernels::PackedMatrix(dim, length);
+    work.queries_t = kernels::PackedMatrix(dim, length);
+    work.grads_t = kernels::PackedMatrix(dim, length);
   }
-  member.Barrier();
+}
+
+void Network::Bind(const float* parameters, float* gradient) {
+  weights_ = TensorsIn(layout_, config_, parameters);
+  grads_ = TensorsIn(layout_, config_, gradient);
+}
+
+void Network::PackLinear(Member& member, Linear& linear, const float* weights) {
+  const std::size_t inputs = linear.forward.k();
   kernels::PackPanels({weights, inputs, 1}, linear.forward,
                       member.Share(linear.forward.panel_count()));
   kernels::PackPanels({weights, 1, inputs}, linear.backward,
                       member.Share(linear.backward.panel_count()));
 }
 
-void Network::Pack(Member& member, const float* parameters) {
-  if (member.index() == 0) {
-    weights_ = TensorsIn(layout_, config_, parameters);
-    work_.resize(std::max(work_.size(), member.count()));
-  }
-  member.Barrier();
-  const std::size_t width = config_.embedding;
+void Network::Pack(Member& member) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const LayerTensors<const float>& w = weights_.layers[i];
-    PackLinear(member, layers_[i].qkv, w.qkv_weight, 3 * width, width);
-    PackLinear(member, layers_[i].output, w.output_weight, width, width);
-    PackLinear(member, layers_[i].up, w.up_weight, config_.feed_forward, width);
-    PackLinear(member, layers_[i].down, w.down_weight, width, config_.feed_forward);
+    PackLinear(member, layers_[i].qkv, w.qkv_weight);
+    PackLinear(member, layers_[i].output, w.output_weight);
+    PackLinear(member, layers_[i].up, w.up_weight);
+    PackLinear(member, layers_[i].down, w.down_weight);
   }
-  PackLinear(member, head_, weights_.head, config_.vocab, width);
+  PackLinear(member, head_, weights_.head);
   member.Barrier();
 }
 
@@ -102,17 +143,10 @@ kernels::KvView Network::View(std::size_t sequence) {
           static_cast<std::uint32_t>(config_.head_dim())};
 }
 
-void Network::EnsureKv(const MicroBatch& batch) {
+void Network::CutKv(const MicroBatch& batch) {
   KV_CHECK(batch.rows() <= stats_.size());
   blocks_per_sequence_ = (batch.length + kKvBlockTokens - 1) / kKvBlockTokens;
-  const std::size_t blocks = batch.starts.size() * blocks_per_sequence_;
-  if (blocks <= kv_blocks_.size()) return;
-  const std::size_t block_floats = kKvBlockTokens * config_.embedding * 2;
-  kv_ = base::AlignedArray<float>(blocks * block_floats);
-  kv_blocks_.clear();
-  for (std::size_t i = 0; i < blocks; ++i) {
-    kv_blocks_.push_back(reinterpret_cast<std::byte*>(kv_.data() + i * block_floats));
-  }
+  KV_CHECK(batch.starts.size() * blocks_per_sequence_ <= kv_blocks_.size());
 }
 
 void Network::DropRows(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
@@ -208,7 +242,7 @@ void Network::ForwardLayer(Member& member, const MicroBatch& batch, const Dropou
 void Network::Forward(Member& member, const MicroBatch& batch, const DropoutSetting& dropout) {
   const std::size_t width = config_.embedding;
   const base::IndexRange share = member.Share(batch.rows());
-  if (member.index() == 0) EnsureKv(batch);
+  if (member.index() == 0) CutKv(batch);
   for (std::size_t r = share.begin; r < share.end; ++r) {
     const std::size_t position = r % batch.length;
     const TokenId id = batch.text[batch.starts[r / batch.length] + position];

@@ -39,16 +39,25 @@ struct DropoutSetting {
   std::uint32_t step = 0;
 };
 
-// Owns packed weights and activations. Every method is to be called by all members of one region,
-// with the same arguments; it ends with a barrier. Dropout acts on the embeddings' sum and on what
-// attention and MLP add to the residual stream.
+// The largest work a network must have room for.
+struct NetworkSize {
+  std::size_t sequences = 1;  // Of a micro-batch.
+  std::size_t members = 1;    // Of the team.
+};
+
+// Owns packed weights and activations. Every method but Bind is to be called by all members of one
+// region, with the same arguments; it ends with a barrier. All memory is taken by the constructor
+// and Bind: inside a region nobody could report that there is none. Dropout acts on the embeddings'
+// sum and on what attention and MLP add to the residual stream.
 class Network {
  public:
-  // Buffers for micro-batches of up to max_rows rows.
-  Network(const model::Gpt2Config& config, const ParameterLayout& layout, std::size_t max_rows);
+  Network(const model::Gpt2Config& config, const ParameterLayout& layout, const NetworkSize& size);
 
-  // Packs these parameters for the products; call after every change.
-  void Pack(Member& member, const float* parameters);
+  // Where parameters are read and gradients added up: flat arrays of the layout, which stay there.
+  void Bind(const float* parameters, float* gradient);
+
+  // Packs the parameters for the products; call after every change.
+  void Pack(Member& member);
 
   // Runs the layers up to the last norm.
   void Forward(Member& member, const MicroBatch& batch, const DropoutSetting& dropout);
@@ -60,10 +69,10 @@ class Network {
   void Logits(Member& member, const MicroBatch& batch, float* logits);
 
   // After Forward: losses as above, and the gradient of weight · Σ losses carried on into
-  // `gradient` (flat; the look-up part of a tied embedding goes to `lookup` [vocab][embedding], so
+  // the bound array (the look-up part of a tied embedding goes to `lookup` [vocab][embedding], so
   // that its chain does not depend on the micro-batches; untied: lookup is null).
   void Backward(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
-                float weight, double* losses, float* gradient, float* lookup);
+                float weight, double* losses, float* lookup);
 
  private:
   // Rows of logits that exist at a time: never [tokens, vocab] of a whole batch.
@@ -84,20 +93,21 @@ class Network {
     kernels::PackedMatrix keys, values, keys_t, queries_t, grads_t;
   };
 
-  void PackLinear(Member& member, Linear& linear, const float* weights, std::size_t outputs,
-                  std::size_t inputs);
+  void AllocateLayer(Layer& layer, std::size_t max_rows);
+  void AllocateGradients(std::size_t max_rows);
+  void AllocateWorkspaces(const NetworkSize& size);
+  void PackLinear(Member& member, Linear& linear, const float* weights);
   void ForwardLayer(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
                     std::size_t index);
-  void BackwardHead(Member& member, const MicroBatch& batch, float weight, double* losses,
-                    ModelTensors<float>& grads);
+  void BackwardHead(Member& member, const MicroBatch& batch, float weight, double* losses);
   void BackwardMlp(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
-                   std::size_t index, LayerTensors<float>& grads);
+                   std::size_t index);
   void BackwardAttention(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
-                         std::size_t index, LayerTensors<float>& grads);
+                         std::size_t index);
   void AttentionHeadGrad(Workspace& work, const Layer& layer, std::size_t first_row,
                          std::size_t length, std::size_t head);
   void BackwardEmbedding(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
-                         ModelTensors<float>& grads, float* lookup);
+                         float* lookup);
   // y = dropout(x · Wᵀ + bias) + residual, rows share; fused when there is no dropout.
   void ResidualProduct(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
                        std::uint32_t site, const float* in, const Linear& linear, const float* bias,
@@ -119,11 +129,12 @@ class Network {
   kernels::MatmulArgs LogitRows(const float* normed_rows);
   const float* LayerInput(std::size_t index) const { return residual_[index].data(); }
   kernels::KvView View(std::size_t sequence);
-  void EnsureKv(const MicroBatch& batch);
+  void CutKv(const MicroBatch& batch);
 
   const model::Gpt2Config config_;
   const ParameterLayout& layout_;
-  ModelTensors<const float> weights_;
+  ModelTensors<const float> weights_;  // Where Bind says.
+  ModelTensors<float> grads_;          // Likewise.
   std::vector<Layer> layers_;
   Linear head_;
   std::vector<base::AlignedArray<float>> residual_;  // [layers + 1][rows][embedding]
@@ -139,7 +150,7 @@ class Network {
   base::AlignedArray<float> dqkv_;             // [rows][3 · embedding]
   base::AlignedArray<float> dmiddle_;          // [rows][feed_forward]
   kernels::PackedMatrix packed_a_, packed_b_;  // Inputs of a layer's products, by PackRows.
-  std::vector<Workspace> work_;                // [members]
+  std::vector<Workspace> work_;                // [members that have a head to work on]
   base::AlignedArray<float> kv_;  // K tiles and V rows of all sequences, one layer at a time
   std::vector<std::byte*> kv_blocks_;
   std::size_t blocks_per_sequence_ = 0;

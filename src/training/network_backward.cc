@@ -70,8 +70,7 @@ void Network::NormGrad(Member& member, const float* x, const float* dy,
   member.Barrier();
 }
 
-void Network::BackwardHead(Member& member, const MicroBatch& batch, float weight, double* losses,
-                           ModelTensors<float>& grads) {
+void Network::BackwardHead(Member& member, const MicroBatch& batch, float weight, double* losses) {
   const std::size_t width = config_.embedding;
   const std::size_t vocab = config_.vocab;
   const std::size_t stride = LogitStride();
@@ -90,19 +89,20 @@ void Network::BackwardHead(Member& member, const MicroBatch& batch, float weight
     kernels::MatmulShare(
         InputGrad(logits_.data(), stride, head_.backward, dnormed_.data() + begin * width), rows,
         member);
-    LinearGrad(member, logits_.data(), rows, vocab, packed_a_, grads.head, nullptr, stride);
+    LinearGrad(member, logits_.data(), rows, vocab, packed_a_, grads_.head, nullptr, stride);
     member.Barrier();
   }
   const base::IndexRange all = member.Share(batch.rows() * width);
   std::fill(dx_.data() + all.begin, dx_.data() + all.end, 0.0f);
   member.Barrier();
   NormGrad(member, residual_.back().data(), dnormed_.data(), stats_, weights_.norm_gain,
-           batch.rows(), grads.norm_gain, grads.norm_bias);
+           batch.rows(), grads_.norm_gain, grads_.norm_bias);
 }
 
 void Network::BackwardMlp(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
-                          std::size_t index, LayerTensors<float>& grads) {
+                          std::size_t index) {
   Layer& layer = layers_[index];
+  const LayerTensors<float>& grads = grads_.layers[index];
   const std::size_t width = config_.embedding;
   const std::size_t middle = config_.feed_forward;
   const std::size_t rows = batch.rows();
@@ -142,10 +142,6 @@ void Network::AttentionHeadGrad(Workspace& work, const Layer& layer, std::size_t
   const float* v = k + width;
   const float* grad = dattended_.data() + first_row * width + head * dim;
   float* dq = dqkv_.data() + first_row * stride + head * dim;
-  if (work.p.size() < length * length) {
-    work.p = base::AlignedArray<float>(length * length);
-    work.ds = base::AlignedArray<float>(length * length);
-  }
   const auto pack = [](kernels::PackedMatrix& out, std::size_t n, std::size_t count,
                        const kernels::PackSource& source) {
     out.Reshape(n, count);
@@ -180,9 +176,9 @@ void Network::AttentionHeadGrad(Workspace& work, const Layer& layer, std::size_t
 }
 
 void Network::BackwardAttention(Member& member, const MicroBatch& batch,
-                                const DropoutSetting& dropout, std::size_t index,
-                                LayerTensors<float>& grads) {
+                                const DropoutSetting& dropout, std::size_t index) {
   Layer& layer = layers_[index];
+  const LayerTensors<float>& grads = grads_.layers[index];
   const std::size_t width = config_.embedding;
   const std::size_t rows = batch.rows();
   const base::IndexRange elements = member.Share(rows * width);
@@ -214,8 +210,7 @@ void Network::BackwardAttention(Member& member, const MicroBatch& batch,
 }
 
 void Network::BackwardEmbedding(Member& member, const MicroBatch& batch,
-                                const DropoutSetting& dropout, ModelTensors<float>& grads,
-                                float* lookup) {
+                                const DropoutSetting& dropout, float* lookup) {
   if (dropout.probability > 0) {
     DropRows(member, batch, dropout, 0, dx_.data());
     member.Barrier();
@@ -223,28 +218,27 @@ void Network::BackwardEmbedding(Member& member, const MicroBatch& batch,
   // Members own columns, so each element's chain over the rows stays with one of them.
   const std::size_t width = config_.embedding;
   const base::IndexRange columns = ColumnShare(member, width);
-  float* tokens = lookup ? lookup : grads.token_embedding;
+  float* tokens = lookup ? lookup : grads_.token_embedding;
   for (std::size_t r = 0; r < batch.rows(); ++r) {
     const std::size_t position = r % batch.length;
     const TokenId id = batch.text[batch.starts[r / batch.length] + position];
     const float* d = dx_.data() + r * width;
     for (std::size_t c = columns.begin; c < columns.end; ++c) {
       tokens[id * width + c] += d[c];
-      grads.position_embedding[position * width + c] += d[c];
+      grads_.position_embedding[position * width + c] += d[c];
     }
   }
   member.Barrier();
 }
 
 void Network::Backward(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
-                       float weight, double* losses, float* gradient, float* lookup) {
-  ModelTensors<float> grads = TensorsIn(layout_, config_, gradient);
-  BackwardHead(member, batch, weight, losses, grads);
+                       float weight, double* losses, float* lookup) {
+  BackwardHead(member, batch, weight, losses);
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    BackwardMlp(member, batch, dropout, i, grads.layers[i]);
-    BackwardAttention(member, batch, dropout, i, grads.layers[i]);
+    BackwardMlp(member, batch, dropout, i);
+    BackwardAttention(member, batch, dropout, i);
   }
-  BackwardEmbedding(member, batch, dropout, grads, lookup);
+  BackwardEmbedding(member, batch, dropout, lookup);
 }
 
 }  // namespace kvasir::training

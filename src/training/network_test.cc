@@ -23,12 +23,17 @@ model::Gpt2Config Config() {
 }
 
 struct Fixture {
-  Fixture() : layout(Config()), parameters(layout.size()), network(Config(), layout, 300) {
+  Fixture()
+      : layout(Config()),
+        parameters(layout.size()),
+        gradient(layout.size()),
+        network(Config(), layout, {.sequences = 2, .members = 2}) {
+    network.Bind(parameters.data(), gradient.data());
     Initialise(layout, Config(), 5, parameters.span());
     for (std::size_t i = 0; i < 400; ++i) text.push_back(static_cast<TokenId>(i * i % 37));
   }
   ParameterLayout layout;
-  base::AlignedArray<float> parameters;
+  base::AlignedArray<float> parameters, gradient;
   Network network;
   std::vector<TokenId> text;
 };
@@ -39,18 +44,18 @@ TEST(Network, LossesAgreeWithAndWithoutGradients) {
   const std::vector<std::size_t> starts = {0, 7};
   const MicroBatch batch{f.text, starts, 150, 0};
   std::vector<double> alone(300), beside(300);
-  std::vector<float> gradient(f.layout.size()), logits(300 * 37);
+  std::vector<float> logits(300 * 37);
   base::ThreadTeam team(2);
   team.Run([&](Member& member) {
-    f.network.Pack(member, f.parameters.data());
+    f.network.Pack(member);
     f.network.Forward(member, batch, {});
     f.network.Losses(member, batch, alone.data());
     f.network.Logits(member, batch, logits.data());
-    f.network.Backward(member, batch, {}, 1.0f / 300, beside.data(), gradient.data(), nullptr);
+    f.network.Backward(member, batch, {}, 1.0f / 300, beside.data(), nullptr);
   });
   EXPECT_EQ(alone, beside);
   double sum = 0;
-  for (float g : gradient) sum += std::abs(g);
+  for (float g : f.gradient.span()) sum += std::abs(g);
   EXPECT_GT(sum, 0);
 }
 
@@ -62,7 +67,7 @@ TEST(Network, SequencesAreIndependent) {
     const MicroBatch batch{f.text, starts, 150, 0};
     std::vector<float> rows(batch.rows() * 37);
     team.Run([&](Member& member) {
-      f.network.Pack(member, f.parameters.data());
+      f.network.Pack(member);
       f.network.Forward(member, batch, {});
       f.network.Logits(member, batch, rows.data());
     });
@@ -86,7 +91,7 @@ TEST(Network, DropoutFollowsTheGlobalIndex) {
     const MicroBatch batch{f.text, starts, 100, first};
     std::vector<double> losses(batch.rows());
     team.Run([&](Member& member) {
-      f.network.Pack(member, f.parameters.data());
+      f.network.Pack(member);
       f.network.Forward(member, batch, dropout);
       f.network.Losses(member, batch, losses.data());
     });

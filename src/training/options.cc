@@ -24,7 +24,10 @@ base::Result<void> InRange(std::string_view flag, double value, double low, doub
 base::Result<void> CheckOptions(const TrainOptions& o) {
   KV_TRY(InRange("--steps", static_cast<double>(o.steps), 1, 1e9));
   KV_TRY(InRange("--batch", static_cast<double>(o.batch), 1, 65536));
-  KV_TRY(InRange("--shards", static_cast<double>(o.shards), 1, static_cast<double>(o.batch)));
+  if (o.shards < 1 || o.shards > o.batch) {
+    return MakeError(ErrorCode::kUsage, "--shards {} is not allowed; allowed are 1 to --batch, {}",
+                     o.shards, o.batch);
+  }
   KV_TRY(InRange("--micro-batch", static_cast<double>(o.micro_batch), 1, 65536));
   KV_TRY(InRange("--lr", o.learning_rate, 1e-9, 10));
   KV_TRY(InRange("--final-lr", o.final_rate, 0, 1));

@@ -1,54 +1,97 @@
 #include "training/run.h"
 
+#include <cmath>
+
 #include "model/model_file.h"
 
 namespace kvasir::training {
+namespace {
+
+using base::ErrorCode;
+using base::MakeError;
+
+base::Result<Evaluation> Measure(Trainer& trainer, BestModel& best, bool& is_best) {
+  const Evaluation evaluation = trainer.Evaluate(best.held_out);
+  if (!std::isfinite(evaluation.nll)) {
+    return MakeError(ErrorCode::kNumeric, "step {}: the held-out loss {} is not finite",
+                     trainer.steps_done(), evaluation.nll);
+  }
+  is_best = best.Offer(trainer.steps_done(), evaluation.nll, trainer.parameters());
+  return evaluation;
+}
+
+// The files of a run.
+struct Files {
+  base::Env& env;
+  const tokenizer::VocabularySpec& vocabulary;
+  const RunOptions& options;
+
+  // The best model; as long as none was measured, the trainer's own.
+  base::Result<void> SaveModel(const Trainer& trainer, const BestModel& best) const {
+    return model::SaveGpt2(
+        env, options.output, trainer.config(), vocabulary,
+        best.measured() ? trainer.Source(best.parameters.span()) : trainer.Source(),
+        {options.name, options.dtype});
+  }
+
+  base::Result<void> SaveCheckpoint(const Trainer& trainer, const BestModel& best) const {
+    if (options.checkpoint_directory.empty()) return base::Success();
+    return trainer.SaveCheckpoint(env, CheckpointPath(options.checkpoint_directory), best);
+  }
+};
+
+}  // namespace
 
 std::string CheckpointPath(const std::string& directory) { return directory + "/last.kvckpt"; }
 
-base::Result<RunResult> RunTraining(Trainer& trainer, base::Env& env,
+base::Result<RunResult> RunTraining(Trainer& trainer, BestModel& best, base::Env& env,
                                     const tokenizer::VocabularySpec& vocabulary,
-                                    std::span<const TokenId> held_out, const RunOptions& options,
+                                    const RunOptions& options,
                                     const std::function<void(const Progress&)>& on_step) {
-  const bool checkpoints = !options.checkpoint_directory.empty();
-  if (checkpoints) {
+  const std::uint64_t steps = trainer.options().steps;
+  if (trainer.steps_done() > steps) {
+    return MakeError(ErrorCode::kUsage, "--steps {} is not allowed: {} steps are done", steps,
+                     trainer.steps_done());
+  }
+  const bool measures = !best.held_out.empty();
+  if (measures) best.Reserve(trainer.layout().size());
+  if (!options.checkpoint_directory.empty()) {
     KV_TRY(env.MakeDirectories(options.checkpoint_directory));
   }
-  const auto save_model = [&]() {
-    return model::SaveGpt2(env, options.output, trainer.config(), vocabulary, trainer.Source(),
-                           {options.name, options.dtype});
+  const Files files{env, vocabulary, options};
+  if (trainer.steps_done() == steps && measures) {
+    // A resumed run may be told to end where it stands, off the schedule. Measured twice, weights
+    // are no better.
+    bool is_best = false;
+    KV_TRY(Measure(trainer, best, is_best));
+  }
+  const auto to_stop = [&](std::uint64_t done) {
+    return (options.stop && options.stop->load()) || (options.stop_at && done >= *options.stop_at);
   };
-  const auto save_checkpoint = [&]() -> base::Result<void> {
-    if (!checkpoints) return base::Success();
-    return trainer.SaveCheckpoint(env, CheckpointPath(options.checkpoint_directory));
-  };
-  RunResult result;
-  const std::uint64_t steps = trainer.options().steps;
-  while (trainer.steps_done() < steps && !result.stopped) {
+  bool stopped = options.stop_at && trainer.steps_done() >= *options.stop_at;
+  while (trainer.steps_done() < steps && !stopped) {
     Progress progress;
     KV_TRY(progress.step, trainer.Step());
     const std::uint64_t done = trainer.steps_done();
-    result.stopped = (options.stop && options.stop->load()) || options.stop_at == done;
-    const bool last = done == steps || result.stopped;
+    stopped = to_stop(done);
+    const bool last = done == steps || stopped;
     base::Result<void> saved = base::Success();
-    if (!held_out.empty() && (last || done % options.eval_every == 0)) {
-      progress.evaluation = trainer.Evaluate(held_out);
-      progress.is_best = progress.evaluation->nll < trainer.best_loss;
-      if (progress.is_best) {
-        trainer.best_loss = progress.evaluation->nll;
-        saved = save_model();
-      }
+    // On schedule only: a run that was stopped and resumed must see what the unbroken one sees.
+    if (measures && (done == steps || done % best.eval_every == 0)) {
+      KV_TRY(progress.evaluation, Measure(trainer, best, progress.is_best));
+      if (progress.is_best && !last) saved = files.SaveModel(trainer, best);
     }
-    if (last && held_out.empty()) saved = save_model();
+    on_step(progress);  // Before the checkpoint, so that a log holds every step that this holds.
     if (last || done % options.checkpoint_every == 0 || !saved) {
-      const base::Result<void> kept = save_checkpoint();
+      const base::Result<void> kept = files.SaveCheckpoint(trainer, best);
       if (saved && !kept) saved = kept;
     }
-    on_step(progress);
     if (!saved) return saved.error();
   }
+  KV_TRY(files.SaveModel(trainer, best));
+  RunResult result;
   result.steps_done = trainer.steps_done();
-  if (!held_out.empty()) result.best_loss = trainer.best_loss;
+  result.stopped = result.steps_done < steps;
   return result;
 }
 

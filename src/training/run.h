@@ -20,11 +20,10 @@
 namespace kvasir::training {
 
 struct RunOptions {
-  std::string output;  // GGUF of the best model (of the last one without held-out text).
+  std::string output;  // GGUF of the best model; of the last while none was measured.
   std::string name;    // general.name
   tensor::DType dtype = tensor::DType::kF32;
   std::string checkpoint_directory;  // Empty: no checkpoints.
-  std::uint64_t eval_every = 250;    // Steps between evaluations; also at the end.
   std::uint64_t checkpoint_every = 250;
   std::optional<std::uint64_t> stop_at;     // Ends at this step as `stop` would.
   const std::atomic<bool>* stop = nullptr;  // Set by a signal: finish the step, save, return.
@@ -33,23 +32,25 @@ struct RunOptions {
 struct Progress {
   StepReport step;
   std::optional<Evaluation> evaluation;  // After this step, if one was made.
-  bool is_best = false;                  // That evaluation is the lowest so far and was saved.
+  bool is_best = false;                  // That evaluation is the lowest so far.
 };
 
 struct RunResult {
   std::uint64_t steps_done = 0;
-  std::optional<double> best_loss;  // Held-out nats per token.
-  bool stopped = false;             // By RunOptions::stop.
+  bool stopped = false;  // By RunOptions::stop or stop_at, before the last step.
 };
 
 // Name of the one checkpoint file in a directory.
 std::string CheckpointPath(const std::string& directory);
 
-// Runs until options().steps. held_out may be empty; else it must hold at least 2 tokens. Errors of
-// files end the run after a last try to save the checkpoint.
-base::Result<RunResult> RunTraining(Trainer& trainer, base::Env& env,
+// Runs until options().steps and writes the output, whatever was there before. best.held_out may be
+// empty; else it must hold at least 2 tokens; it is measured every best.eval_every steps and at the
+// last one, and never because a run is stopped, so that stopping changes no result. Errors of files
+// end the run after a last try to save the checkpoint. kUsage if the trainer is beyond
+// options().steps; kNumeric, naming the step, for a loss that is not finite.
+base::Result<RunResult> RunTraining(Trainer& trainer, BestModel& best, base::Env& env,
                                     const tokenizer::VocabularySpec& vocabulary,
-                                    std::span<const TokenId> held_out, const RunOptions& options,
+                                    const RunOptions& options,
                                     const std::function<void(const Progress&)>& on_step);
 
 }  // namespace kvasir::training

@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "base/faulty_env.h"
 #include "model/model_file.h"
@@ -37,7 +38,6 @@ class RunTest : public testing::Test {
     options_.warmup = 2;
     run_.output = directory_ + "/out.gguf";
     run_.name = "run";
-    run_.eval_every = 4;
     run_.checkpoint_every = 5;
     run_.checkpoint_directory = directory_ + "/checkpoints";
   }
@@ -47,9 +47,30 @@ class RunTest : public testing::Test {
     return Trainer::Make(config_, options_, text_, team_).value();
   }
   base::Result<RunResult> Run(
-      Trainer& trainer, base::Env& env, std::span<const TokenId> held_out,
+      Trainer& trainer, base::Env& env, BestModel& best,
       const std::function<void(const Progress&)>& on_step = [](auto&) {}) {
-    return RunTraining(trainer, env, vocabulary_, held_out, run_, on_step);
+    return RunTraining(trainer, best, env, vocabulary_, run_, on_step);
+  }
+  // Judged by a held-out text every 4 steps.
+  BestModel Judged() {
+    BestModel best;
+    best.held_out = std::span(text_).first(30);
+    best.eval_every = 4;
+    return best;
+  }
+  // From the start or, resumed, from the checkpoint; the losses that were measured, by step.
+  std::map<std::uint64_t, double> RunOn(bool resume) {
+    auto trainer = NewTrainer();
+    BestModel best = Judged();
+    const std::string path = CheckpointPath(run_.checkpoint_directory);
+    if (resume) {
+      EXPECT_TRUE(trainer->LoadCheckpoint(base::Env::Default(), path, best).has_value());
+    }
+    std::map<std::uint64_t, double> measured;
+    EXPECT_TRUE(Run(*trainer, base::Env::Default(), best, [&](const Progress& p) {
+                  if (p.evaluation) measured[p.step.step] = p.evaluation->nll;
+                }).has_value());
+    return measured;
   }
   std::string Bytes(const std::string& path) {
     return std::string(base::Env::Default().Map(path).value()->text());
@@ -65,63 +86,135 @@ class RunTest : public testing::Test {
 };
 
 TEST_F(RunTest, SavesTheBestModel) {
+  options_.learning_rate = 3;  // The loss goes up and down.
   auto trainer = NewTrainer();
+  BestModel best = Judged();
   std::size_t evaluations = 0;
-  double best = 1e300;
-  const auto result =
-      Run(*trainer, base::Env::Default(), std::span(text_).first(30), [&](const Progress& p) {
-        if (!p.evaluation) return;
-        ++evaluations;
-        EXPECT_EQ(p.is_best, p.evaluation->nll < best);
-        best = std::min(best, p.evaluation->nll);
-      });
+  double least = 1e300;
+  const auto result = Run(*trainer, base::Env::Default(), best, [&](const Progress& p) {
+    if (!p.evaluation) return;
+    ++evaluations;
+    EXPECT_EQ(p.is_best, p.evaluation->nll < least);
+    least = std::min(least, p.evaluation->nll);
+  });
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(evaluations, 3u);
   EXPECT_EQ(result.value().steps_done, 12u);
-  EXPECT_EQ(result.value().best_loss, best);
+  EXPECT_EQ(best.loss, least);
   const auto loaded = model::LoadGpt2(base::Env::Default(), run_.output).value();
   EXPECT_EQ(loaded.model->config(), config_);
+  // The file is the model of that loss.
+  std::copy_n(best.parameters.data(), best.parameters.size(), trainer->parameters().data());
+  trainer->ParametersChanged();
+  EXPECT_EQ(trainer->Evaluate(best.held_out).nll, least);
+  for (const model::TensorSpec& spec : model::Gpt2Tensors(config_)) {
+    const auto values = trainer->Source()(spec).value();
+    EXPECT_EQ(loaded.model->TensorValues(spec), std::vector<float>(values.begin(), values.end()));
+  }
 }
 
-// Stopped at any step and resumed, the run ends with the unbroken run's bytes on disk.
+// Stopped at any step and resumed, the run measures what the unbroken run measures, and ends with
+// its bytes on disk. The rate makes an early or an unscheduled model the best.
 TEST_F(RunTest, StopAndResumeGiveTheUnbrokenFiles) {
-  auto whole = NewTrainer();
-  ASSERT_TRUE(Run(*whole, base::Env::Default(), std::span(text_).first(30)).has_value());
-  const std::string model = Bytes(run_.output);
-  const std::string checkpoint = Bytes(CheckpointPath(run_.checkpoint_directory));
-  for (std::uint64_t stop_at : {1u, 5u, 11u}) {
-    std::atomic<bool> stop{false};
-    run_.stop = &stop;
-    auto first = NewTrainer();
-    const auto stopped = Run(*first, base::Env::Default(), std::span(text_).first(30),
-                             [&](const Progress& p) { stop = p.step.step + 1 >= stop_at; });
-    ASSERT_TRUE(stopped.has_value());
-    EXPECT_TRUE(stopped.value().stopped);
-    run_.stop = nullptr;
-    auto second = NewTrainer();
-    ASSERT_TRUE(
-        second->LoadCheckpoint(base::Env::Default(), CheckpointPath(run_.checkpoint_directory))
-            .has_value());
-    ASSERT_TRUE(Run(*second, base::Env::Default(), std::span(text_).first(30)).has_value());
-    EXPECT_EQ(std::memcmp(whole->parameters().data(), second->parameters().data(),
-                          whole->parameters().size_bytes()),
-              0)
-        << stop_at;
+  for (const double rate : {0.01, 3.0}) {
+    options_.learning_rate = rate;
+    const auto losses = RunOn(false);
+    const std::string model = Bytes(run_.output);
+    const std::string checkpoint = Bytes(CheckpointPath(run_.checkpoint_directory));
+    for (std::uint64_t stop_at = 1; stop_at < options_.steps; ++stop_at) {
+      run_.stop_at = stop_at;
+      auto measured = RunOn(false);
+      std::filesystem::remove(run_.output);  // What resumes needs the checkpoint alone.
+      EXPECT_EQ(RunOn(true).size(), 0u) << "stopped where it was to stop";
+      run_.stop_at.reset();
+      measured.merge(RunOn(true));
+      EXPECT_EQ(measured, losses) << stop_at;
+      EXPECT_TRUE(Bytes(run_.output) == model) << "rate " << rate << " stop " << stop_at;
+      EXPECT_TRUE(Bytes(CheckpointPath(run_.checkpoint_directory)) == checkpoint) << stop_at;
+    }
+    // What has ended writes its result again.
+    std::filesystem::remove(run_.output);
+    EXPECT_EQ(RunOn(true).size(), 0u);
+    EXPECT_TRUE(Bytes(run_.output) == model);
   }
-  EXPECT_FALSE(model.empty());
-  EXPECT_FALSE(checkpoint.empty());
+}
+
+// Ended before the first measurement: the last weights are written, but never count as the best.
+TEST_F(RunTest, StoppedBeforeAnyMeasurement) {
+  std::atomic<bool> stop{false};
+  run_.stop = &stop;
+  auto trainer = NewTrainer();
+  BestModel best = Judged();
+  const auto result = Run(*trainer, base::Env::Default(), best,
+                          [&](const Progress& p) { stop = p.step.step == 2; });
+  ASSERT_TRUE(result.has_value());
+  EXPECT_TRUE(result.value().stopped);
+  EXPECT_EQ(result.value().steps_done, 3u);
+  EXPECT_FALSE(best.measured());
+  const auto loaded = model::LoadGpt2(base::Env::Default(), run_.output).value();
+  for (const model::TensorSpec& spec : model::Gpt2Tensors(config_)) {
+    const auto values = trainer->Source()(spec).value();
+    EXPECT_EQ(loaded.model->TensorValues(spec), std::vector<float>(values.begin(), values.end()));
+  }
+}
+
+// A run that is resumed to end where it stands is measured there, off the schedule.
+TEST_F(RunTest, EndsWhereItStands) {
+  run_.stop_at = 6;
+  RunOn(false);
+  options_.steps = 6;
+  auto trainer = NewTrainer();
+  BestModel best = Judged();
+  const std::string path = CheckpointPath(run_.checkpoint_directory);
+  ASSERT_TRUE(trainer->LoadCheckpoint(base::Env::Default(), path, best).has_value());
+  EXPECT_EQ(best.step, 4u);
+  ASSERT_TRUE(Run(*trainer, base::Env::Default(), best).has_value());
+  EXPECT_EQ(best.step, 6u);
+  options_.steps = 5;
+  auto beyond = NewTrainer();
+  ASSERT_TRUE(beyond->LoadCheckpoint(base::Env::Default(), path, best).has_value());
+  const auto refused = Run(*beyond, base::Env::Default(), best);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, base::ErrorCode::kUsage);
+}
+
+// At whichever operation on a file a run fails, it ends with an Error; a checkpoint that is there
+// is whole, and going on from it gives the unbroken run's model.
+TEST_F(RunTest, FaultsLoseNothing) {
+  RunOn(false);
+  const std::string model = Bytes(run_.output);
+  base::FaultyEnv counting(base::Env::Default());
+  auto whole = NewTrainer();
+  BestModel best = Judged();
+  ASSERT_TRUE(Run(*whole, counting, best).has_value());
+  ASSERT_GE(counting.operations(), 15u);
+  const std::string path = CheckpointPath(run_.checkpoint_directory);
+  for (std::uint64_t i = 0; i < counting.operations(); ++i) {
+    std::filesystem::remove_all(run_.checkpoint_directory);
+    std::filesystem::remove(run_.output);
+    base::FaultyEnv faulty(base::Env::Default());
+    faulty.FailOperation(i);
+    auto first = NewTrainer();
+    BestModel lost = Judged();
+    const auto result = Run(*first, faulty, lost);
+    ASSERT_FALSE(result.has_value()) << i;
+    EXPECT_EQ(result.error().code, base::ErrorCode::kIo);
+    RunOn(std::filesystem::exists(path));
+    EXPECT_TRUE(Bytes(run_.output) == model) << i;
+  }
 }
 
 // A full disk ends the run with an Error; the last good model is still there.
 TEST_F(RunTest, FullDiskLosesNothing) {
   auto trainer = NewTrainer();
   run_.checkpoint_directory.clear();
-  ASSERT_TRUE(Run(*trainer, base::Env::Default(), {}).has_value());
+  BestModel none, best = Judged();
+  ASSERT_TRUE(Run(*trainer, base::Env::Default(), none).has_value());
   const std::string before = Bytes(run_.output);
   base::FaultyEnv faulty(base::Env::Default());
   faulty.LimitBytes(500);
   auto again = NewTrainer();
-  const auto result = Run(*again, faulty, std::span(text_).first(30));
+  const auto result = Run(*again, faulty, best);
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().code, base::ErrorCode::kIo);
   EXPECT_EQ(Bytes(run_.output), before);

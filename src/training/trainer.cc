@@ -49,7 +49,7 @@ Trainer::Trainer(const model::Gpt2Config& config, const TrainOptions& options,
       text_(text),
       order_(std::move(order)),
       team_(team),
-      network_(config, layout_, std::min(options.micro_batch, options.batch) * config.context),
+      network_(config, layout_, {std::min(options.micro_batch, options.batch), team.size()}),
       parameters_(layout_.size()),
       first_moment_(layout_.size()),
       second_moment_(layout_.size()),
@@ -60,11 +60,12 @@ Trainer::Trainer(const model::Gpt2Config& config, const TrainOptions& options,
       losses_(options.batch * config.context),
       chunk_sums_((layout_.size() + kNormChunk - 1) / kNormChunk) {
   Initialise(layout_, config_, options.seed, parameters_.span());
+  network_.Bind(parameters_.data(), shard_gradient_.data());
 }
 
 void Trainer::EnsurePacked(Member& member) {
   if (packed_) return;
-  network_.Pack(member, parameters_.data());  // Ends with a barrier: all have read packed_.
+  network_.Pack(member);  // Ends with a barrier: all have read packed_.
   if (member.index() == 0) packed_ = true;
 }
 
@@ -79,7 +80,7 @@ void Trainer::RunShard(Member& member, base::IndexRange sequences) {
     const MicroBatch batch{text_, std::span(starts_).subspan(begin, count), length, begin};
     network_.Forward(member, batch, dropout);
     network_.Backward(member, batch, dropout, weight, losses_.data() + begin * length,
-                      shard_gradient_.data(), config_.tied_head ? shard_lookup_.data() : nullptr);
+                      config_.tied_head ? shard_lookup_.data() : nullptr);
   }
 }
 
@@ -214,10 +215,12 @@ std::vector<float> Trainer::Logits(std::span<const TokenId> tokens) {
   return logits;
 }
 
-model::TensorSource Trainer::Source() const {
-  return [this](const model::TensorSpec& spec) -> base::Result<std::span<const float>> {
+model::TensorSource Trainer::Source() const { return Source(parameters_.span()); }
+
+model::TensorSource Trainer::Source(std::span<const float> flat) const {
+  return [this, flat](const model::TensorSpec& spec) -> base::Result<std::span<const float>> {
     const ParameterSlice& slice = layout_.Find(spec.name);
-    return std::span<const float>(parameters_.data() + slice.begin, slice.size);
+    return flat.subspan(slice.begin, slice.size);
   };
 }
 

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "model/gpt2_model.h"
+#include "training/best_model.h"
 #include "training/network.h"
 #include "training/options.h"
 #include "training/parameters.h"
@@ -65,15 +66,17 @@ class Trainer {
   // After parameters were changed from outside.
   void ParametersChanged() { packed_ = false; }
   model::TensorSource Source() const;  // The parameters, tensor by tensor, for SaveGpt2 and Make.
+  // The same of any flat array of the layout, which must outlive the source.
+  model::TensorSource Source(std::span<const float> flat) const;
 
   // Everything a resumed run needs, written whole or not at all: parameters, moments, steps done,
-  // best held-out loss so far, and the settings they belong to.
-  base::Result<void> SaveCheckpoint(base::Env& env, const std::string& path) const;
+  // the best model so far, and the settings they belong to.
+  base::Result<void> SaveCheckpoint(base::Env& env, const std::string& path,
+                                    const BestModel& best) const;
+  // Fills `best` too, whose held-out text and interval must be those of the run that is resumed.
   // kBadData naming the difference if the checkpoint is damaged or of another config, options
-  // (other than threads, micro-batch and steps), or text; nothing has changed then.
-  base::Result<void> LoadCheckpoint(base::Env& env, const std::string& path);
-
-  double best_loss = 1e300;  // The caller's; kept in checkpoints.
+  // (other than threads, micro-batch and steps), text or held-out text; nothing has changed then.
+  base::Result<void> LoadCheckpoint(base::Env& env, const std::string& path, BestModel& best);
 
  private:
   Trainer(const model::Gpt2Config& config, const TrainOptions& options,

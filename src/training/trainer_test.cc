@@ -162,38 +162,54 @@ TEST(Trainer, ResumesToTheBitsOfAnUnbrokenRun) {
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(whole->Step().has_value());
   auto first = Trainer::Make(config, options, text, team).value();
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(first->Step().has_value());
-  first->best_loss = 1.25;
-  ASSERT_TRUE(first->SaveCheckpoint(base::Env::Default(), path).has_value());
+  BestModel best, read;
+  best.held_out = read.held_out = std::span(text).first(50);
+  best.Reserve(first->layout().size());
+  ASSERT_TRUE(best.Offer(4, 1.25, first->parameters()));
+  ASSERT_TRUE(first->SaveCheckpoint(base::Env::Default(), path, best).has_value());
   auto second = Trainer::Make(config, options, text, team).value();
-  ASSERT_TRUE(second->LoadCheckpoint(base::Env::Default(), path).has_value());
+  ASSERT_TRUE(second->LoadCheckpoint(base::Env::Default(), path, read).has_value());
   EXPECT_EQ(second->steps_done(), 4u);
-  EXPECT_EQ(second->best_loss, 1.25);
+  EXPECT_EQ(read.loss, 1.25);
+  EXPECT_EQ(read.step, 4u);
+  EXPECT_TRUE(SameBits(Copy(read.parameters.span()), Copy(first->parameters())));
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(second->Step().has_value());
   EXPECT_TRUE(SameBits(Copy(whole->parameters()), Copy(second->parameters())));
 
   // Another setting, another text, a flipped bit, a cut file: refused, and nothing changed.
   const auto before = Copy(second->parameters());
+  const auto refusal = [&](std::span<const TokenId> held_out, std::uint64_t every) {
+    BestModel judged;
+    judged.held_out = held_out;
+    judged.eval_every = every;
+    const auto loaded = second->LoadCheckpoint(base::Env::Default(), path, judged);
+    EXPECT_FALSE(judged.measured());
+    return loaded ? std::string() : loaded.error().message;
+  };
+  EXPECT_NE(refusal(read.held_out, 9).find("--eval-every 250, not 9"), std::string::npos);
+  EXPECT_NE(refusal(read.held_out.first(49), 250).find("another --val"), std::string::npos);
+  EXPECT_NE(refusal({}, 250).find("a run with a --val"), std::string::npos);
   options.weight_decay = 0.2;
   auto other = Trainer::Make(config, options, text, team).value();
-  EXPECT_FALSE(other->LoadCheckpoint(base::Env::Default(), path).has_value());
+  EXPECT_FALSE(other->LoadCheckpoint(base::Env::Default(), path, read).has_value());
   const auto other_text = RandomText(301, 23);
   auto third = Trainer::Make(config, TinyOptions(), other_text, team).value();
-  EXPECT_FALSE(third->LoadCheckpoint(base::Env::Default(), path).has_value());
+  EXPECT_FALSE(third->LoadCheckpoint(base::Env::Default(), path, read).has_value());
   std::string bytes(base::Env::Default().Map(path).value()->text());
   for (std::size_t cut : {bytes.size() / 2, bytes.size() - 3}) {
     base::FaultyEnv faulty(base::Env::Default());
     faulty.TruncateReads(cut);
-    EXPECT_FALSE(second->LoadCheckpoint(faulty, path).has_value());
+    EXPECT_FALSE(second->LoadCheckpoint(faulty, path, read).has_value());
   }
   // The lowest byte of the number of steps done: metadata is covered too.
   const std::string key = "checkpoint.steps_done";
   std::string other_steps = bytes;
   other_steps[bytes.find(key) + key.size() + 4] ^= 1;
   ASSERT_TRUE(base::WriteFileAtomic(base::Env::Default(), path, other_steps).has_value());
-  EXPECT_FALSE(second->LoadCheckpoint(base::Env::Default(), path).has_value());
+  EXPECT_FALSE(second->LoadCheckpoint(base::Env::Default(), path, read).has_value());
   bytes[bytes.size() - 100] ^= 1;
   ASSERT_TRUE(base::WriteFileAtomic(base::Env::Default(), path, bytes).has_value());
-  EXPECT_FALSE(second->LoadCheckpoint(base::Env::Default(), path).has_value());
+  EXPECT_FALSE(second->LoadCheckpoint(base::Env::Default(), path, read).has_value());
   EXPECT_TRUE(SameBits(before, Copy(second->parameters())));
   std::filesystem::remove(path);
 }

@@ -4,6 +4,8 @@
 import os
 import pathlib
 import random
+import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -28,6 +30,11 @@ class TrainTest(program.CliTest):
     def content(self, name):
         return (self.home / name).read_bytes()
 
+    def log(self, name):
+        """A log's lines, but for the rate, which no two runs share."""
+        lines = [line.split("\t") for line in self.content(name).decode().splitlines()]
+        return [fields[:4] + fields[5:] for fields in lines]
+
     def until(self, process, log, step):
         """Waits until the log has that step; fails if the run ends before."""
         deadline = time.monotonic() + 30
@@ -38,12 +45,12 @@ class TrainTest(program.CliTest):
         process.kill()
         self.fail(f"no step {step} in time: {process.communicate()}")
 
-    def interrupted(self, sent, step, *arguments):
+    def interrupted(self, sent, step, *arguments, **how):
         process = subprocess.Popen(
             [program.PROGRAM, "train", self.text, "--val", self.held_out, "-o",
              self.path("cut.gguf"), *TRAIN, "--checkpoint", self.path("ckpt"),
              *map(str, arguments)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how)
         self.until(process, self.path("cut.gguf.log"), step)
         process.send_signal(sent)
         out, err = process.communicate(timeout=30)
@@ -71,26 +78,100 @@ class TrainTest(program.CliTest):
         self.train("d.gguf", "--name", "x", "--steps", 5, "--seed", 2)
         self.assertNotEqual(self.content("a.gguf"), self.content("d.gguf"))
 
-    def test_ctrl_c_saves_and_resume_is_the_unbroken_run(self):
+    def test_signals_save_and_resume_is_the_unbroken_run(self):
         flags = ("--steps", 400, "--eval-every", 20, "--name", "x")
-        status, out, err = self.interrupted(signal.SIGINT, 7, *flags)
-        self.assertEqual(status, 0, err)
-        self.assertRegex(out, r"\Astopped .* \d+ steps")
-        self.assertIn("--resume", out)
-        self.assertTrue((self.home / "cut.gguf").exists())
-        self.refused(2, "exists", "train", self.text, "-o", self.path("new.gguf"), *TRAIN,
-                     "--checkpoint", self.path("ckpt"))
-        self.train("cut.gguf", *flags, "--checkpoint", self.path("ckpt"), "--resume")
         self.train("whole.gguf", *flags, "--checkpoint", self.path("whole"))
-        self.assertEqual(self.content("cut.gguf"), self.content("whole.gguf"))
+        for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            status, out, err = self.interrupted(sent, 7, *flags)
+            self.assertEqual(status, 0, err)
+            self.assertRegex(out, r"\Astopped .* \d+ steps")
+            self.assertIn("--resume", out)
+            self.assertTrue((self.home / "cut.gguf").exists())
+            self.refused(2, "exists", "train", self.text, "-o", self.path("new.gguf"), *TRAIN,
+                         "--checkpoint", self.path("ckpt"))
+            self.train("cut.gguf", *flags, "--checkpoint", self.path("ckpt"), "--resume")
+            self.assertEqual(self.content("cut.gguf"), self.content("whole.gguf"))
+            self.assertEqual(self.log("cut.gguf.log"), self.log("whole.gguf.log"))
+            shutil.rmtree(self.home / "ckpt")
+            (self.home / "cut.gguf.log").unlink()
+
+    def test_a_signal_the_caller_ignores_stays_ignored(self):
+        def nohup():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        status, out, err = self.interrupted(signal.SIGHUP, 2, "--steps", 60, preexec_fn=nohup)
+        self.assertEqual(status, 0, err)
+        self.assertRegex(out, r"\Atrained .* 60 steps")
 
     def test_killed_without_a_word_it_goes_on_from_the_checkpoint(self):
-        flags = ("--steps", 60, "--eval-every", 30, "--checkpoint-every", 2, "--name", "x")
-        status, _, _ = self.interrupted(signal.SIGKILL, 5, *flags)
+        flags = ("--steps", 60, "--eval-every", 30, "--checkpoint-every", 4, "--name", "x")
+        status, _, _ = self.interrupted(signal.SIGKILL, 6, *flags)
         self.assertEqual(status, -signal.SIGKILL)
+        # What a process leaves that is killed while it writes; and what only looks so.
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        for name in (f"ckpt/last.kvckpt.tmp{gone.pid}", f"cut.gguf.tmp{gone.pid}",
+                     f"ckpt/last.kvckpt.tmp{os.getpid()}", "cut.gguf.tmp1x"):
+            self.path(name, "half a file")
+        with open(self.path("cut.gguf.log"), "a", encoding="utf-8") as log:
+            log.write("7\t1.2")  # A line that was cut.
         self.train("cut.gguf", *flags, "--checkpoint", self.path("ckpt"), "--resume")
         self.train("whole.gguf", *flags)
         self.assertEqual(self.content("cut.gguf"), self.content("whole.gguf"))
+        self.assertEqual(self.log("cut.gguf.log"), self.log("whole.gguf.log"))
+        self.assertEqual(sorted(x for x in os.listdir(self.home) if ".tmp" in x),
+                         ["cut.gguf.tmp1x"])
+        self.assertEqual(sorted(os.listdir(self.home / "ckpt")),
+                         ["last.kvckpt", f"last.kvckpt.tmp{os.getpid()}"])
+
+    def test_where_a_run_is_stopped_changes_nothing(self):
+        # The loss goes up and down, so a measurement more would find another best model.
+        flags = ("--steps", 12, "--eval-every", 5, "--lr", 1, "--name", "x")
+        whole = self.train("whole.gguf", *flags, "--json").json
+        for stop in (1, 4, 5, 7, 11):
+            resumed = (*flags, "--checkpoint", self.path(f"ckpt{stop}"))
+            out = self.train("z1.gguf", *resumed, "--stop-at", stop).text
+            self.assertEqual("not yet measured on --val" in out, stop < 5, out)
+            self.assertTrue((self.home / "z1.gguf").exists())
+            # The best model is in the checkpoint: no output is needed, nor trusted.
+            self.path("z1.gguf", "something else")
+            again = self.train("z2.gguf", *resumed, "--resume", "--json", "--log",
+                               self.path("z1.gguf.log")).json
+            self.assertEqual(self.content("z2.gguf"), self.content("whole.gguf"), stop)
+            self.assertEqual(self.log("z1.gguf.log"), self.log("whole.gguf.log"), stop)
+            for key in ("steps", "stopped", "held_out_nll", "best_step"):
+                self.assertEqual(again[key], whole[key], stop)
+            self.train("z3.gguf", *resumed, "--resume")  # It has ended: the result once more.
+            self.assertEqual(self.content("z3.gguf"), self.content("whole.gguf"), stop)
+            self.assertEqual(self.log("z3.gguf.log"), self.log("whole.gguf.log")[:1])
+            for name in ("z1.gguf", "z2.gguf", "z3.gguf", "z3.gguf.log"):
+                (self.home / name).unlink()
+
+    def test_a_log_that_is_none_is_not_continued(self):
+        flags = ("--checkpoint", self.path("ckpt"), "--steps", 6)
+        self.train("m.gguf", *flags, "--stop-at", 3)
+        notes = self.path("notes", "what I think of it\n1\t2\n")
+        before = pathlib.Path(notes).read_bytes()
+        self.refused(1, "notes", "train", self.text, "--val", self.held_out, "-o",
+                     self.path("m.gguf"), *TRAIN, *flags, "--resume", "--log", notes)
+        self.assertEqual(pathlib.Path(notes).read_bytes(), before)
+        self.refused(2, "--steps 2 .*3 steps", "train", self.text, "--val", self.held_out, "-o",
+                     self.path("m.gguf"), *TRAIN, "--checkpoint", self.path("ckpt"), "--resume",
+                     "--steps", 2)
+
+    def test_progress_that_nobody_reads(self):
+        with open("/dev/full", "wb") as full:
+            subprocess.run([program.PROGRAM, "train", self.text, "--val", self.held_out, "-o",
+                            self.path("m.gguf"), *TRAIN, "--steps", "4", "--eval-every", "2"],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=full,
+                           timeout=60, check=True)
+        self.assertTrue((self.home / "m.gguf").exists())
+
+    def test_characters_of_the_held_out_text_alone_are_not_drawn(self):
+        self.train("m.gguf", "--steps", 2)
+        drawn = self.kvasir("generate", "-p", "春", "-n", 12, "--count", 40, "--temperature", 3,
+                            "--seed", 1, "-m", self.path("m.gguf")).text
+        self.assertNotIn("人", drawn)
+        self.assertEqual(set("春风花月江山水，。\n") - set(drawn), set())
 
     def test_bad_texts(self):
         for content, why in (("", "empty"), ("春" * 16, "16 tokens.*16"),
@@ -111,6 +192,16 @@ class TrainTest(program.CliTest):
                             ("--shards", "33"), ("--warmup", "1.5"), ("--clip", "-1")):
             self.refused(2, flag, "train", self.text, "-o", self.path("m.gguf"), f"{flag}={value}")
         self.refused(2, "30.*4", "train", self.text, "-o", self.path("m.gguf"), "--dim", 30)
+        self.refused(2, "--dim 65536 .*--heads 2 .*32768", "train", self.text, "-o",
+                     self.path("m.gguf"), "--dim", 65536, "--heads", 2)
+        self.refused(2, "--shards 4 .*--batch, 2", "train", self.text, "-o", self.path("m.gguf"),
+                     "--batch", 2, "--shards", 4)
+        self.kvasir("train", self.text, "-o", self.path("small.gguf"), "--batch", 2, "--dim", 8,
+                    "--context", 8, "--steps", 1)
+        for flag in ("-o", "--val", "--log", "--checkpoint"):
+            other = () if flag == "-o" else ("-o", self.path("m.gguf"))
+            self.refused(2, f"{flag.replace('-o', '--output')} is ''", "train", self.text, *other,
+                         flag, "")
         self.refused(2, "--checkpoint", "train", self.text, "-o", self.path("m.gguf"), "--resume")
         self.refused(1, "no checkpoint", "train", self.text, "-o", self.path("m.gguf"), "--resume",
                      "--checkpoint", self.path("none"))
@@ -123,6 +214,11 @@ class TrainTest(program.CliTest):
                 "--resume", "--steps", 6, *TRAIN)
         for change in (("--lr", "0.1"), ("--seed", 9), ("--ffn", 24)):
             self.refused(1, "checkpoint|ckpt", *same, *change)
+        # Which model is the best depends on these.
+        self.refused(1, "--eval-every 250, not 2", *same, "--eval-every", 2)
+        other = self.path("other", "人。春风花月，江山水\n" * 6)
+        self.refused(1, "another --val",
+                     *(other if part == self.held_out else part for part in same))
         checkpoint = next((self.home / "ckpt").iterdir())
         whole = checkpoint.read_bytes()
         for damaged in (b"", whole[:100], whole[:-1],
@@ -132,23 +228,82 @@ class TrainTest(program.CliTest):
         self.assertEqual(self.content("m.gguf"), before)
 
     def test_outputs_that_cannot_be_written(self):
-        self.refused(1, "No space left", "train", self.text, "-o", "/dev/full", *TRAIN,
-                     "--steps", 2)
-        self.refused(1, "no/m.gguf", "train", self.text, "-o", self.path("no/m.gguf"), *TRAIN)
-        self.refused(1, "folder", "train", self.text, "-o", str(self.home), *TRAIN)
+        for output, why in (("/dev/full", "no regular file"), (self.path("no/m.gguf"), "No such"),
+                            (self.home, "folder"), (self.path("m" * 253), "too long")):
+            run = self.refused(1, f"cannot write '{output}': .*{why}", "train", self.text, "-o",
+                               output, "--log", self.path("log"), *TRAIN)
+            self.assertNotRegex(run.err, r"\.tmp|probe")
+        self.assertFalse((self.home / "log").exists())
         run = self.command("train", self.text, "-o", self.path("m.gguf"), *TRAIN, "--steps", 2,
                            "--log", "/dev/full")
         self.assertEqual(run.status, 1)
         self.assertRegex(run.err, "log '/dev/full': No space left")
         self.assertTrue((self.home / "m.gguf").exists())  # The run is worth more than its log.
 
+    def test_outputs_are_no_inputs(self):
+        os.symlink(self.text, self.path("link"))
+        os.link(self.text, self.path("hard"))
+        os.symlink(self.path("m.gguf"), self.path("nowhere"))
+        os.mkdir(self.path("ckpt"))
+        os.link(self.held_out, self.path("ckpt/last.kvckpt"))
+        before = {name: self.content(name) for name in ("text", "held_out")}
+        same = "is the same file as"
+        for name in ("text", "link", "hard", "./text", "ckpt/../link", "held_out"):
+            for flag, other in (("-o", ()), ("--log", ("-o", self.path("m.gguf"))),
+                                ("--checkpoint", ("-o", self.path("m.gguf")))):
+                self.refused(2, same, "train", self.text, "--val", self.held_out, flag,
+                             self.path(name), *other, *TRAIN, "--steps", 1)
+        for arguments in (("-o", "m.gguf", "--log", "./m.gguf"), ("-o", "c", "--checkpoint", "c"),
+                          ("-o", "m.gguf", "--log", "nowhere"),
+                          ("-o", "m.gguf", "--log", "c/last.kvckpt", "--checkpoint", "c"),
+                          ("-o", "m.gguf", "--checkpoint", "ckpt", "--resume")):
+            self.refused(2, same, "train", self.text, "--val", self.held_out, *arguments, *TRAIN)
+        default_log = self.path("book.log", self.content("text"))
+        self.refused(2, same, "train", default_log, "-o", self.path("book"), *TRAIN)
+        self.assertEqual({name: self.content(name) for name in before}, before)
+        self.assertEqual(sorted(os.listdir(self.home)), ["book.log", "ckpt", "hard", "held_out",
+                                                         "link", "nowhere", "text"])
+
     def test_a_disk_that_fills_while_saving(self):
         old = b"the model of last week"
         output = self.path("m.gguf", old)
-        self.refused(1, "m.gguf", "train", self.text, "-o", output, *TRAIN, "--steps", 2,
-                     file_size=8000)
+        run = self.refused(1, "m.gguf'", "train", self.text, "-o", output, *TRAIN, "--steps", 2,
+                           file_size=8000)
+        self.assertNotIn(".tmp", run.err)
         self.assertEqual(pathlib.Path(output).read_bytes(), old)
         self.assertEqual([x for x in os.listdir(self.home) if ".tmp" in x], [])
+
+    def test_more_memory_than_there_is(self):
+        for size in (("--dim", 8192, "--layers", 64, "--heads", 64),
+                     ("--batch", 65536, "--micro-batch", 65536, "--context", 128),
+                     ("--ffn", 262144, "--dim", 4096, "--heads", 64, "--layers", 100),
+                     ("--dim", 65536, "--heads", 1024, "--layers", 512, "--batch", 65536,
+                      "--micro-batch", 65536, "--context", 800)):
+            run = self.refused(1, r"takes (more than )?[0-9^]+ MiB of memory; there are \d+ MiB",
+                               "train", self.text, "-o", self.path("m.gguf"), *size)
+            self.assertIn("--micro-batch", run.err)
+
+    def test_whatever_memory_there_is(self):
+        def limited(mebibytes, *arguments):
+            limit = mebibytes << 20
+            return subprocess.run(
+                [program.PROGRAM, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        if limited(4000, "train", "--help").returncode != 0:
+            self.skipTest("a sanitizer needs the addresses")
+        ends = set()
+        for mebibytes in (*range(16, 160, 8), 400):
+            run = limited(mebibytes, "train", self.text, "-o", self.path("m.gguf"), "--dim", 128,
+                          "--context", 64, "--batch", 8, "--steps", 1, "--threads", 2)
+            if run.returncode == 127 or b"shared libraries" in run.stderr:
+                continue  # Too little for the program itself.
+            ends.add(run.returncode)
+            if run.returncode != 0:
+                self.assertEqual(run.returncode, 1, (mebibytes, run.stderr))
+                self.assertRegex(run.stderr, rb"\Akvasir: error: [^\n]*(memory|threads)[^\n]*\n"
+                                             rb"(hint: [^\n]+\n)?\Z", mebibytes)
+        self.assertEqual(ends, {0, 1})
 
 
 if __name__ == "__main__":

@@ -2,85 +2,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
-#include "eval/generation_speed.h"
-#include "eval/model_work.h"
-#include "eval/random_gpt2.h"
 #include "eval/speed.h"
 #include "eval/training_speed.h"
-#include "kernels/targets.h"
 
 namespace kvasir::cli {
 namespace {
 
 using nlohmann::ordered_json;
-
-// The lesson's shape.
-struct BenchFlags {
-  std::string kind;
-  std::string model;  // Empty: random weights of the shape below.
-  std::uint64_t layers = 4;
-  std::uint64_t heads = 4;
-  std::uint64_t dim = 128;
-  std::uint64_t vocab = 6289;
-  std::uint64_t context = 128;
-  std::uint64_t threads = 1;
-  std::uint64_t repetitions = 9;
-  std::vector<std::uint64_t> tokens;     // Empty: the kind's own.
-  std::vector<std::uint64_t> sequences;  // Likewise.
-  bool json = false;
-};
-
-// One measurement of a model, as JSON; the table is printed from it.
-struct Bench {
-  const BenchFlags& flags;
-  const model::Model& model;
-  base::ThreadTeam& team;
-
-  const model::ModelShape& shape() const { return model.shape(); }
-  std::vector<std::uint64_t> TokensOr(std::vector<std::uint64_t> other) const {
-    if (!flags.tokens.empty()) return flags.tokens;
-    // The kind's own, as far as they fit the context.
-    std::vector<std::uint64_t> fitting;
-    for (const std::uint64_t tokens : other) fitting.push_back(std::min(tokens, shape().context));
-    fitting.erase(std::unique(fitting.begin(), fitting.end()), fitting.end());
-    return fitting;
-  }
-  eval::SpeedOptions Options(std::uint64_t tokens) const {
-    return {.tokens = tokens, .repetitions = flags.repetitions};
-  }
-};
-
-struct OpenBench {
-  std::string name;
-  std::unique_ptr<model::Model> model;
-};
-
-base::Result<OpenBench> OpenFor(const BenchFlags& flags, std::uint64_t context) {
-  if (!flags.model.empty()) {
-    KV_TRY(auto loaded, model::LoadModel(base::Env::Default(), flags.model));
-    return OpenBench{flags.model, std::move(loaded.model)};
-  }
-  KV_TRY(auto model, eval::MakeRandomGpt2({.layers = flags.layers,
-                                           .heads = flags.heads,
-                                           .embedding = flags.dim,
-                                           .feed_forward = 4 * flags.dim,
-                                           .context = context,
-                                           .vocab = flags.vocab},
-                                          /*seed=*/1));
-  return OpenBench{"random weights", std::move(model)};
-}
-
-// Keys in the order of the table's columns.
-using Rows = std::vector<ordered_json>;
 
 base::Result<Rows> RunDecode(const Bench& bench) {
   Rows rows;
@@ -137,24 +74,14 @@ base::Result<Rows> RunBatch(const Bench& bench) {
   return rows;
 }
 
-base::Result<Rows> RunCache(const Bench& bench) {
-  Rows rows;
-  for (const std::uint64_t tokens : bench.TokensOr({32, 64, 120})) {
-    KV_TRY(const auto gain, eval::MeasureCacheGain(bench.model, bench.Options(tokens), bench.team));
-    rows.push_back({{"context", bench.shape().context},
-                    {"tokens", tokens},
-                    {"ms_on", gain.ms_on},
-                    {"ms_off", gain.ms_off},
-                    {"ratio", gain.ratio},
-                    {"positions_on", gain.positions_on},
-                    {"positions_off", gain.positions_off}});
-  }
-  return rows;
-}
-
 // Of the model only its shape matters: the weights start random, the text is random.
 base::Result<Rows> RunTrain(const Bench& bench) {
   const model::ModelShape& shape = bench.shape();
+  if (shape.architecture != "gpt2") {
+    return base::MakeError(base::ErrorCode::kUsage,
+                           "architecture '{}' cannot be trained; supported is gpt2",
+                           shape.architecture);
+  }
   const model::Gpt2Config config = {.layers = shape.layers,
                                     .heads = shape.heads,
                                     .embedding = shape.embedding,
@@ -179,12 +106,14 @@ base::Result<Rows> RunTrain(const Bench& bench) {
   return rows;
 }
 
-// With random weights and nothing else asked, also the lesson's third exercise: a context of 512.
-base::Result<Rows> RunLongCache(const BenchFlags& flags, base::ThreadTeam& team) {
-  KV_TRY(const auto open, OpenFor(flags, 512));
-  BenchFlags longer = flags;
-  longer.tokens = {500};
-  return RunCache({longer, *open.model, team});
+constexpr const char* kCacheKind = "cache";
+constexpr const char* kAttentionKind = "attention";
+
+// Kind attention has a shape of its own, where the flags say nothing else: heads as wide as those
+// of published models, and so much cache that it counts.
+void UseAttentionShape(const CLI::App& command, BenchFlags& flags) {
+  if (command.count("--heads") == 0) flags.heads = 8;
+  if (command.count("--dim") == 0) flags.dim = 512;
 }
 
 struct Kind {
@@ -196,76 +125,27 @@ constexpr Kind kKinds[] = {
     {"decode", "one sequence, a step and a draw a token; draws at temperature 1", RunDecode},
     {"prefill", "a prompt in one step, logits of its last token", RunPrefill},
     {"batch", "many sequences, a token of each a step; without draws", RunBatch},
-    {"cache", "generating with the cache, and recomputing everything at each step", RunCache},
     {"train", "whole steps of the trainer on random text", RunTrain},
 };
 
-std::string CellText(const ordered_json& value) {
-  if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
-  return value.dump();
-}
-
-void PrintTable(const Rows& rows) {
-  if (rows.empty()) return;
-  std::vector<std::string> lines(rows.size() + 1);
-  for (const auto& [key, unused] : rows.front().items()) {
-    std::size_t width = key.size();
-    for (const ordered_json& row : rows) width = std::max(width, CellText(row[key]).size());
-    lines[0] += fmt::format("{:>{}}  ", key, width);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      lines[i + 1] += fmt::format("{:>{}}  ", CellText(rows[i][key]), width);
-    }
-  }
-  for (const std::string& line : lines) {
-    fmt::print("{}\n", std::string_view(line).substr(0, line.size() - 2));
-  }
-}
-
-void PrintResult(const Bench& bench, const Kind& kind, const std::string& name, const Rows& rows) {
-  const model::ModelShape& shape = bench.shape();
-  const auto weight_bytes = eval::WeightBytesPerStep(shape);
-  if (bench.flags.json) {
-    PrintJson({{"bench", kind.name},
-               {"model", name},
-               {"shape",
-                {{"layers", shape.layers},
-                 {"heads", shape.heads},
-                 {"embedding", shape.embedding},
-                 {"vocab", shape.vocab},
-                 {"context", shape.context},
-                 {"weight_bytes_per_step", weight_bytes}}},
-               {"threads", bench.team.size()},
-               {"target", kernels::CurrentTargetName()},
-               {"repetitions", bench.flags.repetitions},
-               {"checked", true},
-               {"rows", rows}});
-    return;
-  }
-  fmt::print("{}: {}\n", kind.name, kind.measures);
-  fmt::print(
-      "{}: {} layers, {} heads, width {}, vocabulary {}, context {}, {:.2f} MB of weights a step\n",
-      name, shape.layers, shape.heads, shape.embedding, shape.vocab, shape.context,
-      static_cast<double>(weight_bytes) / 1e6);
-  fmt::print("{} {}, {}, medians of {}, results checked first\n\n", bench.team.size(),
-             bench.team.size() == 1 ? "thread" : "threads", kernels::CurrentTargetName(),
-             bench.flags.repetitions);
-  PrintTable(rows);
-}
-
 base::Result<int> RunBench(const BenchFlags& flags) {
+  if (flags.kind == kCacheKind) return RunBenchCache(flags);
+  if (flags.kind == kAttentionKind) return RunBenchAttention(flags);
   const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                  [&](const Kind& k) { return flags.kind == k.name; });
   KV_CHECK(kind != std::end(kKinds));  // The flag's check lets no other through.
   KV_TRY(const auto open, OpenFor(flags, flags.context));
-  base::ThreadTeam team(flags.threads);
-  const Bench bench = {flags, *open.model, team};
+  KV_TRY(const auto team, base::ThreadTeam::Make(flags.threads));
+  const Bench bench = {flags, *open.model, *team};
   KV_TRY(auto rows, kind->run(bench));
-  if (flags.kind == "cache" && flags.model.empty() && flags.tokens.empty() &&
-      flags.context == BenchFlags().context) {
-    KV_TRY(const auto more, RunLongCache(flags, team));
-    rows.insert(rows.end(), more.begin(), more.end());
+  if (flags.json) {
+    ordered_json json = BenchJson(bench, open.name);
+    json["rows"] = std::move(rows);
+    PrintJson(json);
+    return 0;
   }
-  PrintResult(bench, *kind, open.name, rows);
+  PrintBenchHead(bench, open.name, kind->measures);
+  PrintTable(rows);
   return 0;
 }
 
@@ -278,13 +158,19 @@ void AddBenchCommand(CommandSet& commands) {
                    "kvasir bench decode --threads 1");
   std::vector<std::string> names;
   for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  names.emplace_back(kCacheKind);
+  names.emplace_back(kAttentionKind);
   command->add_option("KIND", flags->kind, fmt::format("what: {}", fmt::join(names, ", ")))
       ->required()
       ->check(CLI::IsMember(names));
   command->add_option("-m,--model", flags->model, "GGUF file; default: random weights")
       ->type_name("FILE");
+  command->add_option("--arch", flags->arch, "of random weights: gpt2, llama; default gpt2")
+      ->check(CLI::IsMember({"gpt2", "llama"}));
   AddUint(command, "--layers", flags->layers, {1, 512}, "of random weights; default 4");
   AddUint(command, "--heads", flags->heads, {1, 1024}, "likewise; default 4");
+  AddUint(command, "--kv-heads", flags->kv_heads, {1, 1024},
+          "of llama: heads of keys and values; default: as many as heads");
   AddUint(command, "--dim", flags->dim, {1, 65536}, "width of random weights; default 128");
   AddUint(command, "--vocab", flags->vocab, {1, 1 << 24}, "likewise; default 6289");
   AddUint(command, "--context", flags->context, {1, 1 << 20}, "likewise; default 128");
@@ -299,8 +185,14 @@ void AddBenchCommand(CommandSet& commands) {
                    "batch and train: how many at once, e.g. 1,8,32")
       ->delimiter(',')
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4096}));
+  command->add_option("--plot", flags->plot, "cache: draw the times into this SVG file")
+      ->type_name("F.svg");
+  command->add_flag("--quick", flags->quick, "cache: short texts and small batches only");
   command->add_flag("--json", flags->json, "one JSON document");
-  commands.OnRun(command, [flags] { return RunBench(*flags); });
+  commands.OnRun(command, [flags, command] {
+    if (flags->kind == kAttentionKind) UseAttentionShape(*command, *flags);
+    return RunBench(*flags);
+  });
 }
 
 }  // namespace kvasir::cli

@@ -69,6 +69,7 @@ void AddCommands(CommandSet& commands) {
   AddTrainCommand(commands);
   AddVerifyCommand(commands);
   AddBenchCommand(commands);
+  AddCacheCommand(commands);
 }
 
 // Parses and runs. CLI11 reports by exceptions: they end here.

@@ -78,6 +78,7 @@ void AddConvertCommand(CommandSet& commands);
 void AddInspectCommand(CommandSet& commands);
 void AddCorpusCommand(CommandSet& commands);
 void AddBenchCommand(CommandSet& commands);
+void AddCacheCommand(CommandSet& commands);  // cache plan
 void AddTrainCommand(CommandSet& commands);
 
 // The whole program: parses, runs, reports an Error as one line on stderr, returns the exit status.

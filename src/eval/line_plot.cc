@@ -1,0 +1,195 @@
+#include "eval/line_plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+namespace kvasir::eval {
+namespace {
+
+// Of Okabe and Ito (2008).
+constexpr const char* kPalette[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"};
+
+// Pixels.
+constexpr double kPanelWidth = 480;
+constexpr double kHeight = 440;  // Without the legend.
+constexpr double kLeft = 64;
+constexpr double kRight = 16;
+constexpr double kTop = 84;
+constexpr double kBottom = 52;
+constexpr double kLegendLine = 16;
+constexpr std::size_t kLegendColumns = 2;
+
+std::string Escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '&') {
+      out += "&amp;";
+    } else if (c == '"') {
+      out += "&quot;";
+    } else if (static_cast<unsigned char>(c) >= 0x20 || c == '\t' || c == '\n') {
+      out += c;
+    }
+  }
+  return out;
+}
+
+bool Drawable(const PlotPoint& point) {
+  return std::isfinite(point.x) && std::isfinite(point.y) && point.x > 0 && point.y > 0;
+}
+
+// A logarithmic axis from one power of the base to another.
+class Axis {
+ public:
+  Axis(double base, double pixels_low, double pixels_high)
+      : base_(base), pixels_low_(pixels_low), pixels_high_(pixels_high) {}
+
+  void Include(double value) {
+    const double exponent = std::log(value) / std::log(base_);
+    // A hair's breadth of rounding must not add an empty decade.
+    low_ = seen_ ? std::min(low_, std::floor(exponent + 1e-9)) : std::floor(exponent + 1e-9);
+    high_ = seen_ ? std::max(high_, std::ceil(exponent - 1e-9)) : std::ceil(exponent - 1e-9);
+    seen_ = true;
+  }
+  double Pixel(double value) const {
+    const double width = std::max(high_ - low_, 1.0);
+    const double share = (std::log(value) / std::log(base_) - low_) / width;
+    return pixels_low_ + share * (pixels_high_ - pixels_low_);
+  }
+  std::vector<double> Ticks() const {
+    std::vector<double> ticks;
+    // At most about ten, however far the values reach.
+    const double step = std::max(1.0, std::ceil((high_ - low_) / 10));
+    for (double exponent = low_; exponent <= std::max(high_, low_ + 1); exponent += step) {
+      ticks.push_back(std::pow(base_, exponent));
+    }
+    return ticks;
+  }
+
+ private:
+  const double base_;
+  const double pixels_low_, pixels_high_;
+  bool seen_ = false;
+  double low_ = 0;  // Exponents.
+  double high_ = 1;
+};
+
+std::string Text(double x, double y, std::string_view attributes, std::string_view text) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y,
+                     attributes.empty() ? "" : " ", attributes, Escape(text));
+}
+
+void DrawSeries(const PlotSeries& series, const Axis& x, const Axis& y, std::string& out) {
+  const char* color = kPalette[series.color % std::size(kPalette)];
+  std::string path;
+  for (const PlotPoint& point : series.line) {
+    if (!Drawable(point)) continue;
+    path +=
+        fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", x.Pixel(point.x), y.Pixel(point.y));
+  }
+  if (!path.empty()) {
+    out +=
+        fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{}/>\n",
+                    path, color, series.dashed ? " stroke-dasharray=\"6 4\"" : "");
+  }
+  for (const PlotPoint& point : series.points) {
+    if (!Drawable(point)) continue;
+    out +=
+        fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\" stroke=\"{}\"/>\n",
+                    x.Pixel(point.x), y.Pixel(point.y), series.dashed ? "#ffffff" : color, color);
+  }
+}
+
+// Series that have something to show, below the axes.
+std::vector<const PlotSeries*> Legend(const PlotPanel& panel) {
+  std::vector<const PlotSeries*> shown;
+  for (const PlotSeries& series : panel.series) {
+    if (!series.points.empty() || !series.line.empty()) shown.push_back(&series);
+  }
+  return shown;
+}
+
+double LegendHeight(const PlotPanel& panel) {
+  const std::size_t lines = (Legend(panel).size() + kLegendColumns - 1) / kLegendColumns;
+  return kLegendLine * static_cast<double>(lines);
+}
+
+void DrawLegend(const PlotPanel& panel, double left, double right, std::string& out) {
+  const std::vector<const PlotSeries*> shown = Legend(panel);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const double column = (right - left) / static_cast<double>(kLegendColumns);
+    const double x = left + static_cast<double>(i % kLegendColumns) * column;
+    const double y = kHeight + 8 + kLegendLine * static_cast<double>(i / kLegendColumns);
+    out += fmt::format("<path d=\"M{:.1f} {:.1f}h24\" stroke=\"{}\" stroke-width=\"2\"{}/>\n", x,
+                       y - 4, kPalette[shown[i]->color % std::size(kPalette)],
+                       shown[i]->dashed ? " stroke-dasharray=\"6 4\"" : "");
+    out += Text(x + 30, y, "", shown[i]->label);
+  }
+}
+
+void DrawPanel(const PlotPanel& panel, double left_edge, std::string& out) {
+  const double left = left_edge + kLeft;
+  const double right = left_edge + kPanelWidth - kRight;
+  const double bottom = kHeight - kBottom;
+  Axis x(2, left, right);
+  Axis y(10, bottom, kTop);
+  for (const PlotSeries& series : panel.series) {
+    for (const std::vector<PlotPoint>* points : {&series.points, &series.line}) {
+      for (const PlotPoint& point : *points) {
+        if (!Drawable(point)) continue;
+        x.Include(point.x);
+        y.Include(point.y);
+      }
+    }
+  }
+  for (const double tick : x.Ticks()) {
+    out += fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}\" stroke=\"#dddddd\"/>\n", x.Pixel(tick),
+                       kTop, bottom);
+    out += Text(x.Pixel(tick), bottom + 16, "text-anchor=\"middle\"", fmt::format("{:g}", tick));
+  }
+  for (const double tick : y.Ticks()) {
+    out += fmt::format("<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"#dddddd\"/>\n", left,
+                       y.Pixel(tick), right);
+    out += Text(left - 6, y.Pixel(tick) + 4, "text-anchor=\"end\"", fmt::format("{:g}", tick));
+  }
+  for (const PlotSeries& series : panel.series) DrawSeries(series, x, y, out);
+  DrawLegend(panel, left, right, out);
+  out += Text(left, kTop - 12, "font-weight=\"bold\"", panel.title);
+  out += Text((left + right) / 2, kHeight - 14, "text-anchor=\"middle\"", panel.x_label);
+  const double middle = (kTop + bottom) / 2;
+  out += Text(left_edge + 16, middle,
+              fmt::format("text-anchor=\"middle\" transform=\"rotate(-90 {:.1f} {:.1f})\"",
+                          left_edge + 16, middle),
+              panel.y_label);
+}
+
+}  // namespace
+
+std::string DrawSvg(const std::string& title, const std::string& small_print,
+                    std::span<const PlotPanel> panels) {
+  const double width = kPanelWidth * static_cast<double>(std::max<std::size_t>(panels.size(), 1));
+  double height = kHeight;
+  for (const PlotPanel& panel : panels) {
+    height = std::max(height, kHeight + LegendHeight(panel) + 8);
+  }
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:g} {1:g}\" "
+      "font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"{0:g}\" height=\"{1:g}\" fill=\"#ffffff\"/>\n",
+      width, height);
+  out += Text(16, 24, "font-size=\"15\" font-weight=\"bold\"", title);
+  out += Text(16, 44, "fill=\"#555555\"", small_print);
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    DrawPanel(panels[i], kPanelWidth * static_cast<double>(i), out);
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace kvasir::eval

@@ -301,6 +301,12 @@ TEST(VerseMatcher, ImpossibleRequestsAreRefusedWithTheReason) {
             "rhyme words");
   EXPECT_NE(Refusal(SmallVocabulary("阳光"), Lines(4, 5), tones).find("lacks characters"),
             std::string::npos);
+  // Both are needed as rhyme words, and nothing else can end line 1.
+  const VerseRules rhyme{.tones = false, .rhyme = true};
+  EXPECT_NE(Refusal(TestVocabulary("阳长，。"), Lines(4, 5), rhyme).find("lacks characters"),
+            std::string::npos);
+  EXPECT_TRUE(
+      MakeRuledMatcher(TestVocabulary("阳长月，。"), Lines(4, 5), rhyme, SmallTable()).has_value());
   EXPECT_NE(Refusal(SmallVocabulary(), Lines(4, 6), tones).find("5 or 7 characters, not 6"),
             std::string::npos);
   EXPECT_NE(Refusal(SmallVocabulary(), Lines(1, 5), both).find("one line alone"),

@@ -145,7 +145,7 @@ base::Error VersePlan::WhyImpossible(std::span<const FormLine> lines, const Tone
   LookAhead(0);
   if (start_.dead()) {
     return MakeError(ErrorCode::kUsage,
-                     "this model's vocabulary lacks characters of the tones that the form needs");
+                     "this model's vocabulary lacks characters that the form needs by these rules");
   }
   std::size_t heads = 0;
   while (!start_.dead()) LookAhead(++heads);

@@ -25,7 +25,9 @@ struct AttentionSpeed {
   std::uint64_t cache_bytes_per_token = 0;  // All layers.
   std::uint64_t weight_bytes = 0;           // That a step reads.
   std::uint64_t cache_bytes = 0;            // That this step reads and writes.
-  double us_per_token = 0;                  // Median of the repetitions.
+  double us_per_token = 0;                  // Median of the repetitions;
+  double us_best = 0;                       // the shortest: what others' work on the machine
+                                            // disturbs least.
   double ratio = 0;  // Median of this variant's time over the first's, repetition by repetition.
 };
 

@@ -19,8 +19,8 @@ constexpr formats::Llama2cConfig kSmall = {
     .dim = 8, .hidden_dim = 6, .layers = 2, .heads = 2, .kv_heads = 1, .vocab = 5, .context = 3};
 
 formats::RawBytes Bytes(const formats::Llama2cConfig& config) {
-  return RawLlama2cModel(Llama2cHeader(config), Llama2cFloats(config),
-                         [](std::size_t i) { return static_cast<float>(i) / 8; });
+  return formats::RawLlama2cModel(Llama2cHeader(config), Llama2cFloats(config),
+                                  [](std::size_t i) { return static_cast<float>(i) / 8; });
 }
 
 TEST(Llama2cReader, Config) {

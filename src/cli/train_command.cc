@@ -167,10 +167,10 @@ base::Result<int> Train(TrainFlags flags) {
   KV_TRY(CheckFlags(flags));
   KV_TRY(const TrainCorpus corpus, ReadTrainCorpus(env, flags.texts, flags.held_out));
   flags.config.vocab = corpus.vocabulary.pieces.size();
-  KV_TRY(PrepareFiles(env, flags));
   const std::size_t threads = flags.threads == 0 ? base::ThreadTeam::PhysicalCores()
                                                  : static_cast<std::size_t>(flags.threads);
   KV_TRY(CheckMemory(flags, corpus, threads));
+  KV_TRY(PrepareFiles(env, flags));
   KV_TRY(const auto team, base::ThreadTeam::Make(threads));
   KV_TRY(auto trainer, training::Trainer::Make(flags.config, flags.options, corpus.text, *team));
   training::BestModel best;

@@ -9,12 +9,6 @@
 namespace kvasir::engine {
 namespace {
 
-// Written so that neither sum can wrap.
-std::size_t Limit(const GenerateRequest& request, const model::ModelShape& shape) {
-  const std::uint64_t room = shape.context - request.prompt.size();
-  return request.prompt.size() + std::min(room, request.max_tokens);
-}
-
 // Whether the prompt holds no text, a start token at most: what is drawn begins the text then.
 tokenizer::StreamDecoder::From TextBegins(std::span<const TokenId> prompt,
                                           const tokenizer::Vocabulary& vocabulary) {
@@ -38,7 +32,7 @@ Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model:
                const tokenizer::Vocabulary& vocabulary, const base::TokenMask& drawable)
     : request_(request),
       drawable_(drawable),
-      limit_(Limit(request, shape)),
+      limit_(LongestText(request, shape)),
       text_(request.prompt),
       settled_(request.prompt.size()),
       sampler_(request.sampling, request.seed, index),

@@ -116,7 +116,6 @@ class Generator {
   Generator(const model::Model& model, const tokenizer::Vocabulary& vocabulary,
             base::ThreadTeam& team, const GeneratorOptions& options,
             std::unique_ptr<kvcache::SequenceManager> cache);
-  base::Result<void> CheckFits(const GenerateRequest& request) const;
 
   const model::Model& model_;
   const tokenizer::Vocabulary& vocabulary_;

@@ -1,5 +1,7 @@
 #include "engine/request.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "sampling/stop_strings.h"
 
@@ -46,6 +48,12 @@ base::Result<void> CheckRequest(const GenerateRequest& request, const model::Mod
   KV_TRY(sampling::Validate(request.sampling, shape.vocab));
   KV_TRY(sampling::StopMatcher::Create(request.stops));
   return base::Success();
+}
+
+// Written so that no sum can wrap.
+std::uint64_t LongestText(const GenerateRequest& request, const model::ModelShape& shape) {
+  const std::uint64_t room = shape.context - request.prompt.size();
+  return request.prompt.size() + std::min(room, request.max_tokens);
 }
 
 std::string_view FinishReasonName(FinishReason reason) {

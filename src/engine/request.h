@@ -43,6 +43,9 @@ struct GenerateRequest {
 // kUsage naming the value and what is allowed.
 base::Result<void> CheckRequest(const GenerateRequest& request, const model::ModelShape& shape);
 
+// Most tokens that prompt and continuation may come to. Requires a checked request.
+std::uint64_t LongestText(const GenerateRequest& request, const model::ModelShape& shape);
+
 enum class FinishReason {
   kStop,        // A stop string or an end token.
   kLength,      // max_tokens, or the end of the model's context.

@@ -54,5 +54,18 @@ TEST(RequestTest, NamesOfReasons) {
   EXPECT_EQ(FinishReasonName(FinishReason::kConstraint), "constraint");
 }
 
+TEST(RequestTest, TheLongestTextEndsWithTheContext) {
+  model::ModelShape shape;
+  shape.context = 10;
+  const auto longest = [&](std::size_t prompt, std::uint64_t max_tokens) {
+    return LongestText({.prompt = std::vector<TokenId>(prompt, 1), .max_tokens = max_tokens},
+                       shape);
+  };
+  EXPECT_EQ(longest(4, 3), 7u);
+  EXPECT_EQ(longest(4, 6), 10u);
+  EXPECT_EQ(longest(4, UINT64_MAX), 10u);
+  EXPECT_EQ(longest(10, 5), 10u);
+}
+
 }  // namespace
 }  // namespace kvasir::engine

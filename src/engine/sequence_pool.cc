@@ -60,6 +60,22 @@ base::Result<std::unique_ptr<kvcache::BlockPool>> MakeSequencePool(const model::
       geometry, {.budget_bytes = bytes, .placement_seed = options.placement_seed});
 }
 
+base::Result<void> CheckBudget(const model::ModelShape& shape, const GeneratorOptions& options,
+                               std::uint64_t tokens) {
+  if (!options.kv_budget_bytes) return base::Success();
+  const std::uint64_t budget = *options.kv_budget_bytes;
+  KV_TRY(const auto geometry, GeometryOf(shape, options));
+  KV_TRY(const auto pool, kvcache::BlockPool::Make(geometry, {.budget_bytes = budget}));
+  const std::uint64_t capacity = pool->stats().capacity_blocks;
+  const std::uint64_t blocks = geometry.BlocksFor(tokens);
+  if (blocks <= capacity) return base::Success();
+  return MakeError(ErrorCode::kUsage,
+                   "the cache budget of {} bytes holds {} tokens, but this text may grow to {}, "
+                   "which take {} bytes",
+                   budget, capacity * geometry.block_tokens(), tokens,
+                   blocks * geometry.block_bytes());
+}
+
 base::Result<std::unique_ptr<kvcache::SequenceManager>> MakeSequenceManager(
     const model::ModelShape& shape, const GeneratorOptions& options) {
   KV_TRY(const auto geometry, GeometryOf(shape, options));

@@ -24,6 +24,8 @@ constexpr std::array<AxisEntry, kVerifyAxes> kAxes = {{{"kv_cache", RunKvCacheAx
                                                        {"block", RunBlockAxis},
                                                        {"placement", RunPlacementAxis},
                                                        {"fork", RunForkAxis},
+                                                       {"prefix", RunPrefixAxis},
+                                                       {"restore", RunRestoreAxis},
                                                        {"simd", RunSimdAxis},
                                                        {"mixed", RunMixedAxis},
                                                        {"trainer", nullptr}}};

@@ -34,11 +34,13 @@ enum class VerifyAxis : std::uint8_t {
   kBlock,         // 32 … 256 positions a block.
   kPlacement,     // Blocks in random order, over stale bytes, sequences interleaved.
   kFork,          // Shared prefixes, copy-on-write, parents dropped.
+  kPrefix,        // Prefixes found in the cache, partly evicted, hits inside a block.
+  kRestore,       // Preempted and resumed: from a file, from the index, computed again.
   kSimd,          // Every instruction set of this machine.
   kMixed,         // All of the above at once.
   kTrainer,       // The trainer's evaluation pass.
 };
-inline constexpr std::size_t kVerifyAxes = 10;
+inline constexpr std::size_t kVerifyAxes = 12;
 std::string_view VerifyAxisName(VerifyAxis axis);  // "kv_cache"
 
 // A whole sequence's logits [tokens][vocab] by another path than Model::Forward.

@@ -27,6 +27,8 @@ base::Result<void> RunThreadsAxis(const AxisTrial& trial);
 base::Result<void> RunBlockAxis(const AxisTrial& trial);
 base::Result<void> RunPlacementAxis(const AxisTrial& trial);
 base::Result<void> RunForkAxis(const AxisTrial& trial);
+base::Result<void> RunPrefixAxis(const AxisTrial& trial);
+base::Result<void> RunRestoreAxis(const AxisTrial& trial);
 base::Result<void> RunSimdAxis(const AxisTrial& trial);
 base::Result<void> RunMixedAxis(const AxisTrial& trial);
 base::Result<void> RunTrainerAxis(const AxisTrial& trial, const SequenceForward& trainer);

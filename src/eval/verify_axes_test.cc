@@ -17,7 +17,8 @@ constexpr AxisCase kCases[] = {
     {VerifyAxis::kBatch, RunBatchAxis},     {VerifyAxis::kThreads, RunThreadsAxis},
     {VerifyAxis::kBlock, RunBlockAxis},     {VerifyAxis::kPlacement, RunPlacementAxis},
     {VerifyAxis::kFork, RunForkAxis},       {VerifyAxis::kSimd, RunSimdAxis},
-    {VerifyAxis::kMixed, RunMixedAxis},
+    {VerifyAxis::kMixed, RunMixedAxis},     {VerifyAxis::kPrefix, RunPrefixAxis},
+    {VerifyAxis::kRestore, RunRestoreAxis},
 };
 
 class VerifyAxesTest : public testing::Test {

@@ -135,6 +135,24 @@ TEST(VerifyCanaryTest, WrongWhereABlockLiesAtAnOddIndex) {
               }).contains("placement"));
 }
 
+TEST(VerifyCanaryTest, WrongAfterAPrefixThatWasFound) {
+  // A step that begins inside a sequence none of whose positions this model has computed.
+  const auto inner = TinyGpt2(kVocab, 50);
+  const kvcache::CachedSequence* last = nullptr;
+  std::size_t computed = 0;
+  const MeddledModel model(*inner, [&](const Step& step) {
+    const kvcache::CachedSequence* now = step.items[0].sequence;
+    const bool found = step.lengths[0] > 0 && (now != last || step.lengths[0] != computed);
+    if (found && step.items.size() == 1 && !step.logits.empty()) FlipOneBit(step.logits[0]);
+    last = now;
+    computed = now->length();
+  });
+  const VerifyReport report = MustVerify(model, {.trials = 6, .seed = 5});
+  EXPECT_GT(report.of(VerifyAxis::kPrefix).mismatches, 0u);
+  EXPECT_GT(report.of(VerifyAxis::kRestore).mismatches, 0u);
+  EXPECT_EQ(report.of(VerifyAxis::kPrefillChunk).mismatches, 0u);
+}
+
 TEST(VerifyCanaryTest, WrongInLongSteps) {
   const auto seen = AxesThatSee([](const Step& step) { return step.items[0].tokens.size() > 1; });
   EXPECT_TRUE(seen.contains("prefill_chunk"));
@@ -207,7 +225,7 @@ TEST(VerifyTest, TheTrainerKnowsNoOtherModels) {
 TEST(VerifyTest, SaysWhereTheFirstMismatchIs) {
   const auto inner = TinyGpt2(kVocab, 50);
   const MeddledModel model(*inner, [](const Step& step) {
-    if (step.team.size() > 1) FlipOneBit(step.logits[7]);
+    if (step.team.size() > 1 && !step.logits.empty()) FlipOneBit(step.logits[7]);
   });
   const VerifyReport report = MustVerify(model, {.trials = 1, .seed = 1});
   EXPECT_THAT(report.first_mismatch, testing::StartsWith("axis threads, trial 1, a sequence of "));

@@ -13,6 +13,7 @@
 #include "constraints/gbnf.h"
 #include "constraints/regex.h"
 #include "constraints/test_vocabulary.h"
+#include "constraints/token_trie.h"
 
 namespace kvasir::constraints {
 namespace {

@@ -162,6 +162,16 @@ TermId TermPool::WithoutEmpty(TermId id) {
   return Alternate(choices);
 }
 
+TermId TermPool::Expanded(TermId lazy) {
+  const auto known = expanded_.find(lazy);
+  if (known != expanded_.end()) return known->second;
+  const Term term = terms_[lazy];
+  const TermId expanded = sources_[term.a]->Expand(*this, term.b);
+  KV_DCHECK(expanded != kNothingTerm && !terms_[expanded].nullable);
+  expanded_.emplace(lazy, expanded);
+  return expanded;
+}
+
 std::uint32_t TermPool::AddSource(std::shared_ptr<LazyTerms> source) {
   sources_.push_back(std::move(source));
   return static_cast<std::uint32_t>(sources_.size() - 1);

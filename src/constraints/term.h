@@ -33,8 +33,8 @@ class TermPool;
 class LazyTerms {
  public:
   virtual ~LazyTerms() = default;
-  // The term that `state` stands for; always the same one. It must hold a text, and not hold the
-  // empty one.
+  // The term that `state` stands for; asked for once. It must hold a text, and not hold the empty
+  // one.
   virtual TermId Expand(TermPool& pool, std::uint32_t state) = 0;
 };
 
@@ -103,6 +103,7 @@ class TermPool {
 
  private:
   TermId Intern(const Term& term);
+  TermId Expanded(TermId lazy);
 
   std::vector<Term> terms_;
   boost::unordered_flat_map<Term, TermId> interned_;
@@ -111,6 +112,7 @@ class TermPool {
   std::map<CodePointSet, std::uint32_t> set_ids_;
   Utf8Automaton utf8_;
   std::vector<std::shared_ptr<LazyTerms>> sources_;
+  boost::unordered_flat_map<TermId, TermId> expanded_;  // Lazy terms, written out once each.
 };
 
 template <typename OnEnd, typename OnChars, typename OnCall, typename OnTerm>
@@ -144,7 +146,7 @@ void TermPool::TakeApart(TermId id, OnEnd on_end, OnChars on_chars, OnCall on_ca
       return on_term(Concat(term.a, Concat(more, rest)));
     }
     case TermKind::kLazy:
-      return on_term(Concat(sources_[term.a]->Expand(*this, term.b), rest));
+      return on_term(Concat(Expanded(head), rest));
   }
 }
 

@@ -1,0 +1,252 @@
+#include "constraints/json_schema.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "constraints/json_text.h"
+#include "constraints/json_value.h"
+#include "constraints/number_set.h"
+#include "constraints/schema.h"
+#include "constraints/schema_nodes.h"
+#include "constraints/text_cursor.h"
+
+namespace kvasir::constraints {
+namespace {
+
+using base::ErrorCode;
+using base::MakeError;
+using base::Result;
+
+// What the terms of one schema share. Borrows the pool, which owns the sources that keep this.
+struct Shared {
+  Shared(TermPool& pool, SchemaNodes made) : nodes(std::move(made)), speller(pool) {}
+  SchemaNodes nodes;
+  JsonSpeller speller;
+  TermId blanks = kEmptyTerm;
+};
+
+// Arrays behind their '['. A state is a place in one: before the first item or after an item, with
+// so many items read and so much satisfied.
+class ArrayTerms final : public LazyTerms {
+ public:
+  ArrayTerms(const ArrayPlan& plan, std::shared_ptr<Shared> shared)
+      : plan_(plan), shared_(std::move(shared)) {}
+  void set_source(std::uint32_t source) { source_ = source; }
+  std::uint32_t Start() { return StateOf({0, 0, /*first=*/true}); }
+
+  TermId Expand(TermPool& pool, std::uint32_t state) override {
+    const Place place = places_[state];
+    std::vector<TermId> items;
+    const auto index = std::min<std::uint64_t>(place.index, plan_.items.size() - 1);
+    for (const ValueOption& option : plan_.items[index]) {
+      const Place next = {Counted(place.index + 1), place.satisfied | option.satisfies, false};
+      if (place.index >= plan_.max || !option.usable ||
+          !CanFinish(plan_, next.index, next.satisfied)) {
+        continue;
+      }
+      items.push_back(pool.Concat(pool.Call(option.node), pool.Lazy(source_, StateOf(next))));
+    }
+    TermId item = pool.Alternate(items);
+    if (!place.first) {
+      const TermId parts[] = {pool.Text(","), shared_->blanks, item};
+      item = pool.Concat(parts);
+    }
+    const bool may_close = place.index >= plan_.min && place.satisfied == plan_.some;
+    const TermId close = may_close ? pool.Text("]") : kNothingTerm;
+    return pool.Concat(shared_->blanks, pool.Alternate(close, item));
+  }
+
+ private:
+  struct Place {
+    std::uint64_t index = 0;
+    SomeMask satisfied = 0;
+    bool first = false;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  // Items are counted to where more makes no difference.
+  std::uint64_t Counted(std::uint64_t index) const {
+    if (plan_.max != kNoMaximum) return index;
+    return std::min(index, std::max<std::uint64_t>(plan_.items.size() - 1, plan_.min));
+  }
+  std::uint32_t StateOf(const Place& place) {
+    const auto [known, added] = ids_.emplace(place, static_cast<std::uint32_t>(places_.size()));
+    if (added) places_.push_back(place);
+    return known->second;
+  }
+
+  const ArrayPlan& plan_;
+  std::shared_ptr<Shared> shared_;
+  std::uint32_t source_ = 0;
+  std::vector<Place> places_;
+  std::map<Place, std::uint32_t> ids_;
+};
+
+// Objects behind their '{'. A state is a place in one: before the first member, inside a name (with
+// the automaton's state), or after a member; with what the members before have used.
+class ObjectTerms final : public LazyTerms {
+ public:
+  ObjectTerms(const ObjectPlan& plan, std::shared_ptr<Shared> shared)
+      : plan_(plan), shared_(std::move(shared)) {}
+  void set_source(std::uint32_t source) { source_ = source; }
+  std::uint32_t Start() { return StateOf({Where::kFirst, IdOf(NoProgress(plan_)), 0}); }
+
+  TermId Expand(TermPool& pool, std::uint32_t state) override {
+    const Place place = places_[state];
+    if (place.where == Where::kName) return ExpandName(pool, place);
+    TermId member = kNothingTerm;
+    if (MayReach(allowed_[place.progress], 0)) {
+      const TermId name = pool.Lazy(source_, StateOf({Where::kName, place.progress, 0}));
+      const TermId parts[] = {
+          place.where == Where::kFirst ? kEmptyTerm : pool.Concat(pool.Text(","), shared_->blanks),
+          pool.Text("\""), name};
+      member = pool.Concat(parts);
+    }
+    const TermId close = MayClose(plan_, progress_[place.progress]) ? pool.Text("}") : kNothingTerm;
+    return pool.Concat(shared_->blanks, pool.Alternate(close, member));
+  }
+
+ private:
+  enum class Where : std::uint8_t { kFirst, kName, kNext };
+  struct Place {
+    Where where = Where::kFirst;
+    std::uint32_t progress = 0;  // Index into progress_.
+    std::uint32_t name = 0;      // State of the automaton.
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+
+  TermId ExpandName(TermPool& pool, const Place& place) {
+    std::vector<TermId> choices;
+    const CharDfa::State& name = plan_.keys.states[place.name];
+    if (name.label != 0 && Allowed(place.progress, name.label - 1)) {
+      const TermId parts[] = {pool.Text("\""), shared_->blanks, pool.Text(":"), shared_->blanks,
+                              ValueOf(pool, place.progress, plan_.classes[name.label - 1])};
+      choices.push_back(pool.Concat(parts));
+    }
+    for (const auto& [character, next] : shared_->speller.Moves(name)) {
+      if (!MayReach(allowed_[place.progress], next)) continue;
+      choices.push_back(pool.Concat(
+          character, pool.Lazy(source_, StateOf({Where::kName, place.progress, next}))));
+    }
+    return pool.Alternate(choices);
+  }
+
+  TermId ValueOf(TermPool& pool, std::uint32_t progress, const MemberClass& member) {
+    std::vector<TermId> choices;
+    for (const ValueOption& option : member.options) {
+      ObjectProgress after = After(plan_, progress_[progress], member, option);
+      if (!option.usable || !CanFinish(plan_, after)) continue;
+      const std::uint32_t next = StateOf({Where::kNext, IdOf(std::move(after)), 0});
+      choices.push_back(pool.Concat(pool.Call(option.node), pool.Lazy(source_, next)));
+    }
+    return pool.Alternate(choices);
+  }
+
+  bool Allowed(std::uint32_t progress, std::size_t member) const {
+    return (allowed_[progress][member / 64] >> (member % 64) & 1) != 0;
+  }
+  bool MayReach(const std::vector<std::uint64_t>& allowed, std::size_t name) const {
+    if (plan_.keys.empty()) return false;
+    for (std::size_t w = 0; w < allowed.size(); ++w) {
+      if ((allowed[w] & plan_.reach[name][w]) != 0) return true;
+    }
+    return false;
+  }
+  std::uint32_t IdOf(ObjectProgress progress) {
+    const auto [known, added] =
+        progress_ids_.emplace(progress, static_cast<std::uint32_t>(progress_.size()));
+    if (!added) return known->second;
+    std::vector<std::uint64_t> allowed((plan_.classes.size() + 63) / 64, 0);
+    for (std::size_t c = 0; c < plan_.classes.size(); ++c) {
+      if (!MayCome(plan_, progress, plan_.classes[c])) continue;
+      allowed[c / 64] |= std::uint64_t{1} << (c % 64);
+    }
+    allowed_.push_back(std::move(allowed));
+    progress_.push_back(std::move(progress));
+    return known->second;
+  }
+  std::uint32_t StateOf(const Place& place) {
+    const auto [known, added] = ids_.emplace(place, static_cast<std::uint32_t>(places_.size()));
+    if (added) places_.push_back(place);
+    return known->second;
+  }
+
+  const ObjectPlan& plan_;
+  std::shared_ptr<Shared> shared_;
+  std::uint32_t source_ = 0;
+  std::vector<Place> places_;
+  std::map<Place, std::uint32_t> ids_;
+  std::vector<ObjectProgress> progress_;
+  std::vector<std::vector<std::uint64_t>> allowed_;  // [progress] bits of classes that may come
+  std::map<ObjectProgress, std::uint32_t> progress_ids_;
+};
+
+template <typename Source>
+TermId AddLazy(TermPool& pool, std::shared_ptr<Source> source, std::uint32_t start) {
+  const std::uint32_t id = pool.AddSource(source);
+  source->set_source(id);
+  return pool.Lazy(id, start);
+}
+
+// The texts of the values of one node.
+TermId TermOf(TermPool& pool, const SchemaNode& node, const std::shared_ptr<Shared>& shared) {
+  std::vector<TermId> choices;
+  const std::pair<JsonType, const char*> plain[] = {
+      {JsonType::kNull, "null"}, {JsonType::kFalse, "false"}, {JsonType::kTrue, "true"}};
+  for (const auto& [type, text] : plain) {
+    if ((node.plain & TypeBit(type)) != 0) choices.push_back(pool.Text(text));
+  }
+  for (const NumberSet& set : node.numbers) {
+    choices.push_back(set.AllowsAll() ? AnyNumberTerm(pool)
+                                      : AddLazy(pool, std::make_shared<NumberTerms>(set), 0));
+  }
+  for (const SharedDfa& dfa : node.strings) {
+    auto source = std::make_shared<JsonStringTerms>(
+        dfa, std::shared_ptr<JsonSpeller>(shared, &shared->speller));
+    choices.push_back(pool.Concat(pool.Text("\""), AddLazy(pool, std::move(source), 0)));
+  }
+  for (const ArrayPlan& plan : node.arrays) {
+    auto source = std::make_shared<ArrayTerms>(plan, shared);
+    const std::uint32_t start = source->Start();
+    choices.push_back(pool.Concat(pool.Text("["), AddLazy(pool, std::move(source), start)));
+  }
+  for (const ObjectPlan& plan : node.objects) {
+    auto source = std::make_shared<ObjectTerms>(plan, shared);
+    const std::uint32_t start = source->Start();
+    choices.push_back(pool.Concat(pool.Text("{"), AddLazy(pool, std::move(source), start)));
+  }
+  return pool.Alternate(choices);
+}
+
+}  // namespace
+
+Result<Grammar> CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options) {
+  KV_TRY(CheckConstraintText("schema", text));
+  KV_TRY(const JsonValue document, ParseJson("schema", text));
+  KV_TRY(const SchemaSet schemas, ReadSchema(document, options));
+  KV_TRY(SchemaNodes nodes, SchemaNodes::Make(schemas));
+  if (!nodes.nodes()[nodes.root()].inhabited) {
+    return MakeError(ErrorCode::kUsage, "schema: no value satisfies it");
+  }
+  Grammar grammar;
+  TermPool& pool = *grammar.pool;
+  const auto shared = std::make_shared<Shared>(pool, std::move(nodes));
+  const TermId blanks =
+      pool.Repeat(pool.Chars(CodePointSet({{' ', ' '}, {'\t', '\t'}, {'\n', '\n'}, {'\r', '\r'}})),
+                  0, kNoMaximum);
+  if (!options.compact) shared->blanks = blanks;
+  for (const SchemaNode& node : shared->nodes.nodes()) {
+    // A value begins with a character, never with another value.
+    grammar.ranks.push_back(static_cast<std::uint32_t>(grammar.rules.size()));
+    grammar.rules.push_back(TermOf(pool, node, shared));
+  }
+  grammar.start = pool.Call(shared->nodes.root());
+  if (options.outer_blanks) {
+    grammar.start = pool.Concat(blanks, pool.Concat(grammar.start, blanks));
+  }
+  return grammar;
+}
+
+}  // namespace kvasir::constraints

@@ -1,0 +1,315 @@
+#include "constraints/json_schema.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "constraints/json_value.h"
+#include "constraints/language_test_util.h"
+#include "constraints/schema.h"
+#include "constraints/schema_format.h"
+#include "constraints/schema_nodes.h"
+#include "constraints/schema_references.h"
+#include "constraints/schema_shapes.h"
+
+namespace kvasir::constraints {
+namespace {
+
+using ::testing::HasSubstr;
+
+void Check(const std::string& schema, const std::vector<std::string>& good,
+           const std::vector<std::string>& bad, JsonSchemaOptions options = {}) {
+  SCOPED_TRACE(schema);
+  auto grammar = CompileJsonSchema(schema, options);
+  ASSERT_TRUE(grammar) << grammar.error().message;
+  Recognizer recognizer(std::move(grammar).value());
+  for (const std::string& text : good) EXPECT_TRUE(Accepts(recognizer, text)) << text;
+  for (const std::string& text : bad) EXPECT_FALSE(Accepts(recognizer, text)) << text;
+}
+
+std::string ErrorOf(const std::string& schema, JsonSchemaOptions options = {}) {
+  const auto grammar = CompileJsonSchema(schema, options);
+  EXPECT_FALSE(grammar) << schema;
+  return grammar ? "" : grammar.error().message;
+}
+
+TEST(JsonSchema, Types) {
+  Check("{}", {"null", "true", "1.5e3", "\"a\"", "[1,[]]", "{\"a\":{}}"},
+        {"", "nul", "01", "1.", "\"", "[1,]", "{a:1}", "{\"a\":1,}", "+1", ".5", "NaN"});
+  Check("true", {"[]"}, {"x"});
+  Check(R"({"type":["null","boolean"]})", {"null", "true", "false"}, {"0", "\"null\""});
+  Check(R"({"type":"integer"})", {"0", "-7", "1.0", "10e-1", "1e3", "120E-1", "0.0e5", "12.30e1"},
+        {"1.5", "1e-1", "15e-1", "-0.1", "12.30e0", "true"});
+}
+
+TEST(JsonSchema, Strings) {
+  Check(R"({"type":"string"})",
+        {"\"\"", "\"春\"", R"("\n\u6625\/\"")", R"("\ud83d\ude00")", "\"😀\"", R"("\u0000")"},
+        {"\"\n\"", R"("\x")", R"("\u12")", R"("\ud83d")", R"("\ude00")", R"("\ud83d\u0041")",
+         "\"\xff\"", "'a'"});
+  // Lengths count characters, however they are spelled.
+  Check(R"({"type":"string","minLength":2,"maxLength":2})",
+        {"\"ab\"", "\"春风\"", R"("\u0061\n")", R"("😀\ud83d\ude00")"},
+        {"\"a\"", "\"abc\"", "\"春\"", R"("\ud83d\ude00")"});
+  Check(R"({"const":"a/b"})", {"\"a/b\"", R"("\u0061\/b")", R"("a\u002Fb")", R"("a\u002fb")"},
+        {"\"a\\b\"", "\"ab\""});
+}
+
+// Case C103.
+TEST(JsonSchema, PatternIsASearch) {
+  Check(R"({"type":"string","pattern":"b"})", {"\"abc\"", "\"b\"", R"("\u0062")"}, {"\"a\""});
+  Check(R"({"type":"string","pattern":"^a|b$"})", {"\"axx\"", "\"xxb\""}, {"\"xax\""});
+  Check(R"({"type":"string","pattern":""})", {"\"\"", "\"x\""}, {});
+  Check(R"({"type":"string","pattern":"^a+$","minLength":2,"maxLength":3})", {"\"aa\"", "\"aaa\""},
+        {"\"a\"", "\"aaaa\"", "\"ab\""});
+  Check(R"({"pattern":"^a"})", {"1", "\"ab\""}, {"\"b\""});
+}
+
+// Case C107.
+TEST(JsonSchema, NumberBounds) {
+  Check(R"({"type":"number","exclusiveMinimum":0})", {"0.1", "0.001", "1", "1e-9"},
+        {"0", "0.0", "-0.5", "-0"});
+  Check(R"({"type":"number","minimum":1,"maximum":5})", {"5", "5.0", "1.0", "0.1e1", "50e-1"},
+        {"5.7", "0.9", "5.0001", "5e1", "-1"});
+  Check(R"({"type":"number","minimum":-4,"maximum":4})", {"-0.5", "-4", "0", "3.9"},
+        {"-4.1", "4.01"});
+  Check(R"({"type":"number","minimum":4.0})", {"4.1", "4", "1e1"}, {"3.9", "5e-1"});
+  Check(R"({"type":"integer","multipleOf":5,"minimum":12})", {"15", "1.5e1", "100"},
+        {"12", "10", "16", "1.5e0"});
+  Check(R"({"multipleOf":0.01})", {"0.07", "3", "1e5", "7e-2"}, {"0.075", "7e-3"});
+  Check(R"({"enum":[1,2.50]})", {"1", "1.0", "2.5", "25e-1"}, {"2", "1.5", "\"1\""});
+}
+
+// Case C109.
+TEST(JsonSchema, Arrays) {
+  const std::string prefix =
+      R"({"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}]})";
+  Check(prefix, {"[]", "[\"a\"]", "[\"a\",1]", "[ \"a\" , 1 , true ]"}, {"[1]", "[\"a\",\"b\"]"});
+  Check(R"({"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"items":false})",
+        {"[\"a\",1]"}, {"[\"a\",1,true]", "[1]"});
+  Check(R"({"type":"array","maxItems":2,"frobnicate":1})", {"[]", "[1,{}]"}, {"[1,2,3]"});
+  Check(R"({"minItems":2,"maxItems":2})", {"[1,2]", "7"}, {"[1]", "[1,2,3]", "[]"});
+  Check(R"({"type":"array","maxItems":0})", {"[]", "[ ]"}, {"[1]"});
+  Check(R"({"items":{"minItems":1,"type":"array","items":{"type":"array","minItems":1}}})",
+        {"[[[1]]]", "[]"}, {"[[[]]]", "[[]]"});
+  Check(R"({"type":"array","contains":{"type":"integer"}})", {"[1]", "[true,1]", "[1,null]"},
+        {"[]", "[true]"});
+  Check(R"({"type":"array","contains":{"const":1},"items":{"enum":[1,2]},"maxItems":2})",
+        {"[1]", "[2,1]", "[1,2]"}, {"[2]", "[2,2]", "[2,2,1]"});
+  Check(R"({"not":{"items":{"type":"integer"}},"type":"array"})", {"[1,true]", "[null]"},
+        {"[]", "[1,2]"});
+}
+
+TEST(JsonSchema, Objects) {
+  const std::string person =
+      R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}},
+          "required":["a"],"additionalProperties":false})";
+  Check(person, {R"({"a":1})", R"({"b":"x","a":1})", R"({ "\u0061" : 1 })"},
+        {"{}", R"({"b":"x"})", R"({"a":1,"c":2})", R"({"a":"1"})", R"({"a":1,"a":2})",
+         R"({"a":1,"\u0061":2})"});
+  Check(R"({"properties":{"a":false},"type":"object"})", {"{}", R"({"b":1})", R"({"aa":1})"},
+        {R"({"a":1})"});
+  Check(R"({"type":"object","additionalProperties":{"type":"integer"},"properties":{"s":{}}})",
+        {R"({"x":1,"s":"t"})", R"({"sx":1})"}, {R"({"x":"1"})"});
+  Check(R"({"type":"object","patternProperties":{"^x":{"type":"integer"}},
+            "additionalProperties":{"type":"string"}})",
+        {R"({"x1":1,"y":"s"})", R"({"\u00781":2})"}, {R"({"x1":"s"})", R"({"y":1})"});
+  Check(R"({"type":"object","propertyNames":{"maxLength":2}})", {"{}", R"({"ab":1})"},
+        {R"({"abc":1})"});
+  Check(R"({"type":"object","minProperties":1,"maxProperties":2})",
+        {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}", R"({"a":1,"b":2,"c":3})"});
+  Check(R"({"type":"object","required":["a","b"],"maxProperties":2})", {R"({"b":1,"a":2})"},
+        {R"({"a":1,"c":2})", R"({"a":1})"});
+  Check(R"({"type":"object","dependentRequired":{"a":["b"]}})",
+        {"{}", R"({"b":1})", R"({"a":1,"b":2})"}, {R"({"a":1})"});
+}
+
+TEST(JsonSchema, Combinations) {
+  Check(R"({"anyOf":[{"type":"integer"},{"minLength":2,"type":"string"}]})", {"1", "\"ab\""},
+        {"1.5", "\"a\""});
+  Check(R"({"oneOf":[{"type":"integer"},{"minimum":2}]})", {"1", "2.5", "\"a\""}, {"3", "1.5"});
+  Check(R"({"allOf":[{"properties":{"a":{"minimum":2}}},{"properties":{"a":{"maximum":3}}}],
+            "required":["a"],"type":"object"})",
+        {R"({"a":2})", R"({"a":3,"b":9})"}, {R"({"a":4})", R"({"a":1})", "{}"});
+  Check(R"({"not":{"type":["string","integer"]}})", {"1.5", "null", "{}"}, {"1", "\"\""});
+  Check(R"({"type":"string","not":{"enum":["a","bc"]}})", {"\"\"", "\"b\"", "\"bcd\""},
+        {"\"a\"", "\"bc\"", R"("\u0061")"});
+  Check(R"({"not":{"required":["a"]},"type":"object"})", {"{}", R"({"b":1})"}, {R"({"a":1})"});
+  Check(R"({"not":{"properties":{"a":{"type":"integer"}}},"type":"object"})", {R"({"a":"x"})"},
+        {"{}", R"({"a":1})"});
+  Check(R"({"if":{"properties":{"k":{"const":1}},"required":["k"]},"then":{"required":["x"]},
+            "else":{"required":["y"]},"type":"object"})",
+        {R"({"k":1,"x":0})", R"({"k":2,"y":0})", R"({"y":0})", R"({"y":1,"x":0,"k":1})"},
+        {R"({"k":1,"y":0})", R"({"x":0})"});
+  Check(R"({"const":{"a":[1,null],"b":"x"}})", {R"({"b":"x","a":[1.0,null]})"},
+        {R"({"a":[1]})", R"({"a":[1,null],"b":"x","c":0})"});
+  Check(R"({"enum":[[1],{"a":1},null]})", {"[1]", R"({"a":1})", "null"}, {"[]", "{}", "1"});
+  Check(R"({"not":{"const":{"a":1}},"type":"object"})", {"{}", R"({"a":2})", R"({"a":1,"b":1})"},
+        {R"({"a":1})"});
+}
+
+// Case C111.
+TEST(JsonSchema, References) {
+  const std::string list =
+      R"({"$ref":"#/$defs/node","$defs":{"node":{"type":"object","required":["next"],
+          "properties":{"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}}}}})";
+  std::string deep = "null";
+  for (int i = 0; i < 50; ++i) deep = R"({"next":)" + deep + "}";
+  Check(list, {deep}, {"null", "{}", R"({"next":1})", deep.substr(1)});
+  Check(R"({"properties":{"children":{"items":{"$ref":"#"},"type":"array"}},"type":"object"})",
+        {R"({"children":[{"children":[]},{}]})"}, {R"({"children":[1]})"});
+  Check(R"({"$ref":"#/$defs/a~1b","$defs":{"a/b":{"$ref":"#/$defs/c~0%25"},"c~%":{"enum":[1]}}})",
+        {"1"}, {"2", "null"});
+  Check(R"({"$ref":"#/$defs/e","maximum":1,"$defs":{"e":{"enum":[1,2]}}})", {"1"}, {"2", "0"});
+  Check(R"({"$id":"http://x.test/a.json","$ref":"b.json#q","$defs":{"b":{"$id":"b.json",
+            "$defs":{"z":{"$anchor":"q","type":"null"}}}}})",
+        {"null"}, {"1"});
+  EXPECT_THAT(
+      ErrorOf(
+          R"({"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"})"),
+      HasSubstr("refers to itself"));
+  EXPECT_THAT(ErrorOf(R"({"$ref":"#/$defs/none"})"), HasSubstr("'#/$defs/none' leads nowhere"));
+  EXPECT_THAT(ErrorOf(R"({"$ref":"http://x.test/s"})"), HasSubstr("nothing is fetched"));
+  EXPECT_THAT(ErrorOf(R"({"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}})"),
+              HasSubstr("no value satisfies"));
+}
+
+TEST(JsonSchema, LayoutAndBlanks) {
+  Check("{\"type\":\"array\"}", {"[ 1 ,\t2\n]"}, {" []", "[] "});
+  Check("{\"type\":\"array\"}", {" []\n", "[1, 2]"}, {"[1 2]"}, {.outer_blanks = true});
+  Check("{}", {"[1,{\"a b\":2}]"}, {"[1, 2]", "{\"a\" :1}"}, {.compact = true});
+}
+
+TEST(JsonSchema, Formats) {
+  const auto format = [](const std::string& name) {
+    return R"({"type":"string","format":")" + name + "\"}";
+  };
+  const JsonSchemaOptions on = {.assert_formats = true};
+  Check(format("date"), {"\"x\""}, {"1"});
+  Check(format("date"), {"\"2024-02-29\"", "\"2000-02-29\""},
+        {"\"2023-02-29\"", "\"1900-02-29\"", "\"2024-04-31\"", "\"2024-1-1\""}, on);
+  Check(format("time"),
+        {"\"12:00:00Z\"", "\"23:59:60Z\"", "\"00:59:60.5+01:00\"", "\"08:30:06+00:20\""},
+        {"\"12:00:60Z\"", "\"12:00:00\"", "\"24:00:00Z\"", "\"22:59:60+01:00\""}, on);
+  Check(format("date-time"), {"\"1998-12-31T15:59:60.123-08:00\""}, {"\"1998-12-31 15:59:60Z\""},
+        on);
+  Check(format("uuid"), {"\"2EB8AA08-aa98-11ea-b4aa-73B441D16380\""}, {"\"2eb8aa08\""}, on);
+  Check(format("email"), {"\"a.b+c@x.test\"", R"("\"j d\"@x.test")", "\"a@[127.0.0.1]\""},
+        {"\"a\"", "\".a@x\"", "\"a..b@x\"", "\"a@-x\""}, on);
+  Check(format("ipv4"), {"\"192.168.0.1\""}, {"\"256.0.0.1\"", "\"1.2.3\"", "\"01.2.3.4\""}, on);
+  Check(format("uri"), {"\"http://x.test/a?b#c\"", "\"urn:a:b\"", "\"ldap://[2001:db8::7]/c?x\""},
+        {"\"//x\"", "\"/a\"", "\"http://a b\"", "\"a\\\\b:c\"", "\"http:// x\""}, on);
+  EXPECT_THAT(ErrorOf(format("hostname"), on), HasSubstr("'hostname' cannot be asserted"));
+  EXPECT_FALSE(FormatRegex("regex"));
+}
+
+// Case C81: what cannot be enforced is refused, by name and place.
+TEST(JsonSchema, RefusesWhatItCannotEnforce) {
+  EXPECT_THAT(ErrorOf(R"({"properties":{"a":{"uniqueItems":true}}})"),
+              HasSubstr("schema, at '/properties/a': the keyword 'uniqueItems'"));
+  for (const char* keyword : {"unevaluatedProperties", "unevaluatedItems", "$dynamicRef"}) {
+    EXPECT_THAT(ErrorOf(std::string("{\"") + keyword + "\":false}"), HasSubstr(keyword));
+  }
+  EXPECT_THAT(ErrorOf(R"({"contains":{},"maxContains":2})"), HasSubstr("maxContains"));
+  EXPECT_THAT(ErrorOf(R"({"pattern":"("})"), HasSubstr("lacks its ')'"));
+  EXPECT_THAT(ErrorOf(R"({"pattern":"(?<=a)b"})"), HasSubstr("lookbehind"));
+  EXPECT_THAT(ErrorOf(R"({"type":"nonsense"})"), HasSubstr("'nonsense' is not one of"));
+  EXPECT_THAT(ErrorOf(R"({"minLength":-1})"), HasSubstr("whole number"));
+  EXPECT_THAT(ErrorOf(R"({"minLength":1.5})"), HasSubstr("whole number"));
+  EXPECT_THAT(ErrorOf(R"({"multipleOf":0})"), HasSubstr("must be > 0"));
+  EXPECT_THAT(ErrorOf(R"({"minimum":"1"})"), HasSubstr("must be a number"));
+  EXPECT_THAT(ErrorOf(R"({"anyOf":[]})"), HasSubstr("at least one"));
+  EXPECT_THAT(ErrorOf(R"({"required":[1]})"), HasSubstr("strings only"));
+  EXPECT_THAT(ErrorOf(R"({"$schema":"http://x.test/meta"})"), HasSubstr("is not known"));
+  EXPECT_THAT(ErrorOf("[]"), HasSubstr("an object, true or false"));
+  EXPECT_THAT(ErrorOf("{"), HasSubstr("this is not JSON"));
+  EXPECT_THAT(ErrorOf(R"({"a":1,"a":2})"), HasSubstr("two members 'a'"));
+  EXPECT_THAT(ErrorOf(std::string(60000, '[')), HasSubstr("more than 256 deep"));
+  for (const char* nothing :
+       {"false", R"({"type":"string","minLength":3,"maxLength":2})", R"({"enum":[]})",
+        R"({"allOf":[{"type":"string"},{"type":"null"}]})",
+        R"({"type":"integer","minimum":0.1,"maximum":0.9})",
+        R"({"type":"object","required":["a"],"properties":{"a":false}})",
+        R"({"type":"array","minItems":1,"items":false})", R"({"type":"string","pattern":"a^b"})"}) {
+    EXPECT_THAT(ErrorOf(nothing), HasSubstr("no value satisfies")) << nothing;
+  }
+}
+
+// Whatever is alive can end: no demand deep inside leads into a dead end.
+TEST(JsonSchema, WhatIsAliveCanEnd) {
+  const std::uint64_t seed = 11;
+  std::mt19937_64 random(seed);
+  for (
+      const char* schema :
+      {R"({"type":"object","properties":{"a":{"type":"integer","minimum":13,"maximum":17},
+            "b":{"enum":["x","yy"]}},"required":["b"],"additionalProperties":false,"minProperties":2})",
+       R"({"type":"array","contains":{"const":3},"items":{"type":"integer","maximum":3,"minimum":2},
+            "maxItems":3})",
+       R"({"type":"string","pattern":"^(aa|bbb)*$","minLength":4,"maxLength":5})",
+       R"({"type":"object","patternProperties":{"^k":{"type":"null"}},"additionalProperties":false,
+            "minProperties":1,"propertyNames":{"maxLength":3}})",
+       R"({"not":{"additionalProperties":{"type":"null"}},"type":"object","maxProperties":1,
+            "propertyNames":{"enum":["a","b"]}})"}) {
+    SCOPED_TRACE(std::string(schema) + " seed " + std::to_string(seed));
+    auto grammar = CompileJsonSchema(schema, {.compact = true});
+    ASSERT_TRUE(grammar) << grammar.error().message;
+    Recognizer recognizer(std::move(grammar).value());
+    for (int trial = 0; trial < 8; ++trial) {
+      const std::string text = RandomText(recognizer, random, 30);
+      for (std::size_t length = 0; length < std::min<std::size_t>(text.size(), 25); length += 3) {
+        const StateId state = recognizer.Step(recognizer.start(), text.substr(0, length));
+        ASSERT_TRUE(CanEnd(recognizer, state, 200000)) << text.substr(0, length);
+      }
+    }
+  }
+}
+
+TEST(SchemaReferences, PlacesAndTargets) {
+  const JsonValue document =
+      ParseJson("schema", R"({"$defs":{"a/b":{"$anchor":"x"}},"items":[{"$ref":"#x"}]})").value();
+  const SchemaReferences references(document);
+  const JsonValue* target = references.Resolve(document, "#/$defs/a~1b").value();
+  EXPECT_EQ(references.PlaceOf(*target), "/$defs/a~1b");
+  EXPECT_EQ(references.Resolve(document, "#x").value(), target);
+  EXPECT_EQ(references.Resolve(document, "#").value(), &document);
+  EXPECT_FALSE(references.Resolve(document, "#/items/7"));
+  EXPECT_FALSE(references.Resolve(document, "other.json"));
+}
+
+TEST(SchemaShapes, DemandsAreNormalized) {
+  EXPECT_EQ(Normalized({7, 5, 7, Positive(kTrueSchema), Negative(kFalseSchema)}), Demand({5, 7}));
+  EXPECT_EQ(Normalized({8, 9, 4}), kImpossible);
+  EXPECT_EQ(Normalized({Negative(kTrueSchema)}), kImpossible);
+  EXPECT_EQ(Both({4}, {6}), Demand({4, 6}));
+}
+
+TEST(SchemaNodes, ArraysWithDemandsOnSomeItem) {
+  ArrayPlan plan;
+  plan.items = {
+      {{.node = 0, .satisfies = 0, .usable = true}, {.node = 1, .satisfies = 1, .usable = true}}};
+  plan.some = 1;
+  plan.max = 2;
+  EXPECT_TRUE(CanFinish(plan, 0, 0));
+  EXPECT_TRUE(CanFinish(plan, 1, 0));
+  EXPECT_FALSE(CanFinish(plan, 2, 0));
+  EXPECT_TRUE(CanFinish(plan, 2, 1));
+  plan.items[0][1].usable = false;
+  EXPECT_FALSE(CanFinish(plan, 0, 0));
+}
+
+TEST(JsonValue, KeepsNumbersAsWritten) {
+  const JsonValue value = ParseJson("test", R"({"a":[1.50,-0,12345678901234567890123]})").value();
+  const JsonValue* a = value.Find("a");
+  ASSERT_NE(a, nullptr);
+  EXPECT_EQ(a->items[0].text, "1.50");
+  EXPECT_EQ(a->items[2].text, "12345678901234567890123");
+  EXPECT_EQ(value.Find("b"), nullptr);
+  EXPECT_FALSE(ParseJson("test", "[1] x"));
+  EXPECT_FALSE(ParseJson("test", ""));
+}
+
+}  // namespace
+}  // namespace kvasir::constraints

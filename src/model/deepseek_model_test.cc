@@ -54,6 +54,21 @@ TEST_P(DeepseekModelTest, TheCacheHoldsOneEntryALayer) {
   EXPECT_EQ(sequence.held_bytes(), 48u * (21u + 6u) * 2u * 4u);
 }
 
+// A row's multiply-adds of all matrices are their elements, each once: W_uk and W_uv too.
+TEST_P(DeepseekModelTest, TheWorkOfAStepIsThatOfItsMatrices) {
+  const auto model = DeepseekModel::Make(config_, RandomSource(0.3f)).value();
+  const StepWork& work = model->shape().work;
+  std::uint64_t products = 0, table = 0;
+  for (const TensorSpec& spec : DeepseekTensors(config_)) {
+    const std::uint64_t numbers = spec.shape.ElementCount().value();
+    if (spec.name == "token_embd.weight") table = numbers;
+    if (spec.name.starts_with("blk.0.") && spec.shape.rank() == 2) products += numbers;
+  }
+  EXPECT_EQ(work.before_attention + work.after_attention, products);
+  EXPECT_EQ(work.weights, ParameterCount(config_) - table + config_.embedding);
+  EXPECT_EQ(work.per_visible, 3u * (21 + 6 + 21));
+}
+
 // attn_k_b and attn_v_b say what attn_kv_b says, and give the same bits.
 TEST_P(DeepseekModelTest, SplitUpProjectionsAreTheSameModel) {
   const DeepseekConfig& c = config_;

@@ -14,8 +14,8 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM = SHARED = None  # The program, and the folder of tiny.gguf; set before the tests run.
-CONTEXT = 48  # Of tiny.gguf.
+PROGRAM = SHARED = None  # The program, and the folder of the models; set before the tests run.
+CONTEXT = 48  # Of tiny.gguf (gpt2), grouped.gguf (llama) and latent.gguf (deepseek2).
 INVALID = b"\xe6\x98\xff"  # Two bytes of a character, then one that begins none.
 
 
@@ -58,13 +58,13 @@ class CliTest(unittest.TestCase):
         kept = {key: value for key, value in os.environ.items() if key != "KVASIR_MODEL"}
         return {**kept, "KVASIR_MODEL": str(model or self.model)}
 
-    def command(self, *arguments, model=None, stdout=subprocess.PIPE, file_size=None, typed=None):
+    def command(self, *arguments, model=None, stdout=subprocess.PIPE, file_size=None, typed=""):
         """Runs it; `typed` is what its standard input holds."""
         arguments = self.one_thread(list(arguments))
         preparation = {} if file_size is None else {
             "preexec_fn": limit_file_size(file_size), "restore_signals": False}
         return Run(subprocess.run([PROGRAM, *map(os.fsencode, map(self.plain, arguments))],
-                                  input=b"" if typed is None else typed.encode(), stdout=stdout, stderr=subprocess.PIPE,
+                                  input=typed.encode(), stdout=stdout, stderr=subprocess.PIPE,
                                   env=self.environment(model), cwd=self.home, timeout=60,
                                   check=False, **preparation))
 
@@ -112,6 +112,8 @@ def main():
     PROGRAM = os.path.abspath(flags.program)
     with tempfile.TemporaryDirectory() as folder:
         SHARED = pathlib.Path(folder)
-        subprocess.run([os.path.abspath(flags.tiny_model), SHARED / "tiny.gguf", str(CONTEXT)],
-                       check=True)
+        for name, architecture in (("tiny", "gpt2"), ("grouped", "llama"),
+                                   ("latent", "deepseek2")):
+            subprocess.run([os.path.abspath(flags.tiny_model), SHARED / f"{name}.gguf",
+                            str(CONTEXT), "", architecture], check=True)
         unittest.main(argv=[sys.argv[0], *rest])

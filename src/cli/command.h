@@ -41,8 +41,9 @@ struct ModelFlags {
   std::uint64_t threads = 0;  // 0: the physical cores.
   bool no_kv_cache = false;
   std::uint64_t block_tokens = 16;
-  std::uint64_t prefill_chunk = 0;  // 0: a chosen default.
-  std::string kv;                   // The --kv language; only "" and "full,dtype=f32" as yet.
+  std::uint64_t prefill_chunk = 0;         // 0: a chosen default.
+  std::optional<std::uint64_t> kv_budget;  // Bytes of K and V; where the command has --kv-budget.
+  std::string kv;  // The --kv language; only "" and "full,dtype=f32" as yet.
 };
 void AddModelFlags(CLI::App* command, ModelFlags& flags);
 

@@ -21,6 +21,7 @@
 #include "cli/terminal_text.h"
 #include "cli/text_flags.h"
 #include "constraints/drawable_tokens.h"
+#include "engine/sequence_pool.h"
 
 namespace kvasir::cli {
 namespace {
@@ -114,6 +115,9 @@ base::Result<Generation> MakeGeneration(const GenerateFlags& flags, const OpenMo
   KV_TRY(ApplyVocabulary(flags, open, base));
   for (const Prompt& prompt : prompts) {
     KV_TRY(auto request, RequestOfPrompt(open, prompt, base));
+    const model::ModelShape& shape = open.loaded.model->shape();
+    KV_TRY(engine::CheckBudget(shape, GeneratorOptionsOf(flags.model),
+                               engine::LongestText(request, shape)));
     generation.requests.push_back(std::move(request));
   }
   generation.settings = SettingsOf(flags, base);
@@ -238,6 +242,7 @@ void AddGenerateCommand(CommandSet& commands) {
       commands.Add("generate", "Continue a text, or many texts in one batch",
                    "kvasir generate -p 大漠孤烟直， -n 48 --temperature 0.8 --seed 7");
   AddModelFlags(command, flags->model);
+  AddKvBudgetFlag(command, flags->model);
   AddPromptFlags(command, flags->prompt);
   AddUint(command, "-n,--max-tokens", flags->max_tokens, {.min = 1},
           "most tokens to generate; default 64");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/json_output.h"
+#include "cli/number_flags.h"
 #include "engine/prompt.h"
 
 namespace kvasir::cli {
@@ -18,16 +19,20 @@ void PrintTraceHeader(std::uint32_t layers) {
   fmt::print(stderr,
              "# one layer of {}: positions computed, rows of K (and as many of V) read and "
              "written; without = the same step without a cache\n"
-             "# {:>5} {:>4} {:>10} {:>8} {:>10} {:>10} {:>8} {:>12} {:>12}\n",
+             "# bytes of K and V: held by the texts, in one layer and in all; of these shared by "
+             "several, and in empty slots; cached = kept of texts that have ended\n"
+             "# {:>5} {:>4} {:>10} {:>8} {:>10} {:>10} {:>8} {:>12} {:>12} {:>12} {:>10} {:>12}\n",
              layers, "step", "seqs", "positions", "without", "rows read", "without", "written",
-             "bytes/layer", "bytes held");
+             "bytes/layer", "bytes held", "shared", "empty", "cached");
 }
 
 void PrintTrace(const engine::StepTrace& trace) {
-  fmt::print(stderr, "  {:>5} {:>4} {:>10} {:>8} {:>10} {:>10} {:>8} {:>12} {:>12}\n", trace.step,
-             trace.sequences, trace.work.positions, trace.work_without_cache.positions,
+  fmt::print(stderr,
+             "  {:>5} {:>4} {:>10} {:>8} {:>10} {:>10} {:>8} {:>12} {:>12} {:>12} {:>10} {:>12}\n",
+             trace.step, trace.sequences, trace.work.positions, trace.work_without_cache.positions,
              trace.work.rows_read, trace.work_without_cache.rows_read, trace.work.rows_written,
-             trace.held_bytes_per_layer.front(), trace.held_bytes);
+             trace.held_bytes_per_layer.front(), trace.held_bytes, trace.shared_bytes,
+             trace.waste_bytes, trace.idle_bytes);
 }
 
 ordered_json TraceToJson(const engine::StepTrace& trace) {
@@ -48,6 +53,9 @@ ordered_json TraceToJson(const engine::StepTrace& trace) {
           {"rows_written", trace.work.rows_written},
           {"held_bytes", trace.held_bytes},
           {"held_bytes_per_layer", trace.held_bytes_per_layer},
+          {"shared_bytes", trace.shared_bytes},
+          {"waste_bytes", trace.waste_bytes},
+          {"idle_bytes", trace.idle_bytes},
           {"tables", std::move(tables)}};
 }
 
@@ -74,11 +82,19 @@ ordered_json ChoiceToJson(const OpenModel& open, const engine::GenerateRequest& 
 
 }  // namespace
 
+void AddKvBudgetFlag(CLI::App* command, ModelFlags& flags) {
+  AddBytes(
+      command, "--kv-budget", flags.kv_budget, {1},
+      "most bytes of cached keys and values, as 512MiB; texts that find no room wait; default: "
+      "enough for all");
+}
+
 engine::GeneratorOptions GeneratorOptionsOf(const ModelFlags& flags) {
   engine::GeneratorOptions options;
   options.use_cache = !flags.no_kv_cache;
   options.block_tokens = flags.block_tokens;
   options.prefill_chunk = flags.prefill_chunk;
+  options.kv_budget_bytes = flags.kv_budget;
   return options;
 }
 
@@ -144,6 +160,7 @@ ordered_json ToJson(const OpenModel& open, const ModelFlags& flags, const Genera
   settings["kv_cache"] = !flags.no_kv_cache;
   settings["block_tokens"] = flags.block_tokens;
   settings["prefill_chunk"] = flags.prefill_chunk;
+  if (flags.kv_budget) settings["kv_budget"] = *flags.kv_budget;
   settings["threads"] = open.team->size();
   ordered_json json = {{"model", open.path},
                        {"seed", generation.seed},
@@ -160,6 +177,10 @@ ordered_json ToJson(const OpenModel& open, const ModelFlags& flags, const Genera
                        {"cache",
                         {{"bytes_per_token", report.bytes_per_token},
                          {"bytes", report.peak_bytes},
+                         {"shared_bytes", report.peak_shared_bytes},
+                         {"saved_bytes", report.peak_saved_bytes},
+                         {"idle_bytes", report.idle_bytes},
+                         {"preemptions", report.preemptions},
                          {"policy", flags.no_kv_cache ? "off" : "full,dtype=f32"}}},
                        {"work",
                         {{"steps", report.steps},

@@ -16,6 +16,9 @@
 
 namespace kvasir::cli {
 
+// --kv-budget, of commands that write many texts.
+void AddKvBudgetFlag(CLI::App* command, ModelFlags& flags);
+
 engine::GeneratorOptions GeneratorOptionsOf(const ModelFlags& flags);
 
 // The tokens of a prompt that was typed as an argument: what is not UTF-8 is kUsage.

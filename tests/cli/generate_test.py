@@ -75,6 +75,40 @@ class GenerateTest(program.CliTest):
         text = self.kvasir("generate", "--prompts-file", path, "-n", 2, "--seed", 7).text
         self.assertEqual(text.count("---\n"), 3)
 
+    def test_prompts_share_what_they_have_in_common(self):
+        common = "春风花月江山水人天云日夜雨白青流霜一"  # 18 tokens: one block and a part.
+        texts = [common + end for end in ("春", "花", "月")]
+        path = self.path("prompts.jsonl", "\n".join(
+            json.dumps({"prompt": text}, ensure_ascii=False) for text in texts))
+        out = self.kvasir("generate", "--prompts-file", path, "-n", 9, "--seed", 7, "--json").json
+        self.assertEqual(out["usage"]["cached_tokens"], 2 * 16)
+        self.assertGreaterEqual(out["cache"]["shared_bytes"], 16 * 512)
+        self.assertGreaterEqual(out["cache"]["saved_bytes"], 2 * 16 * 512)
+        self.assertGreaterEqual(out["cache"]["idle_bytes"], 16 * 512)
+        for text, choice in zip(texts, out["choices"], strict=True):
+            self.assertEqual([choice["token_ids"]],
+                             self.ids("-p", text, "-n", 9, "--no-kv-cache"))
+        eight = self.kvasir("generate", "-p", common, "-n", 5, "--count", 8, "--seed", 1,
+                            "--json").json
+        self.assertGreaterEqual(eight["cache"]["saved_bytes"], 7 * 16 * 512)
+
+    def test_a_budget_changes_nothing_but_the_wait(self):
+        arguments = ("-p", "春风花月江山水人天云日夜雨白青流霜", "-n", 24, "--count", 5)
+        expected = self.ids(*arguments)
+        for budget in ("24576", "32KiB", "64kB", "1GiB"):  # Three blocks are the least.
+            self.assertEqual(self.ids(*arguments, "--kv-budget", budget), expected, budget)
+        out = self.kvasir("generate", *arguments, "--kv-budget", "32KiB", "--seed", 7,
+                          "--json").json
+        self.assertLessEqual(out["cache"]["bytes"], 32768)
+        self.assertGreater(out["cache"]["preemptions"], 0)
+        self.assertEqual(out["settings"]["kv_budget"], 32768)
+        self.refused(2, "budget of 16384 bytes holds 32 tokens.*41.*24576 bytes", "generate",
+                     *arguments, "--kv-budget", "16KiB")
+        self.refused(2, "budget is 8191 bytes.*one block of 8192", "generate", "--kv-budget",
+                     "8191")
+        for bad in ("0", "-1", "x", "1KB5", "99999999999999999999GiB", ""):
+            self.refused(2, "--kv-budget", "generate", "--seed", 1, f"--kv-budget={bad}")
+
     def test_faults_of_a_prompts_file(self):
         for content, why in (("", "no prompt"), ("{}", "line 1.*prompt"), ("春风", "line 1.*JSON"),
                              ('{"prompt":1}', "must be a text"), ("[]", "object"),

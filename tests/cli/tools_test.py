@@ -85,8 +85,8 @@ class TextToolsTest(program.CliTest):
         out = self.kvasir("verify", "--trials", 2, "--seed", 3, "--json").json
         self.assertEqual((out["contract"], out["trials"], out["mismatches"]), (1, 2, 0))
         self.assertGreater(out["comparisons"], 0)
-        for axis in ("kv_cache", "prefill_chunk", "batch", "threads", "block", "placement", "simd",
-                     "trainer"):
+        for axis in ("kv_cache", "prefill_chunk", "batch", "threads", "block", "placement",
+                     "prefix", "restore", "simd", "trainer"):
             self.assertEqual(set(out["axes"][axis]), {"comparisons", "mismatches"})
         counts = [axis["comparisons"] for axis in out["axes"].values()]
         self.assertEqual(sum(counts), out["comparisons"])

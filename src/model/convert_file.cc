@@ -62,11 +62,11 @@ base::Result<void> AddConverted(const formats::GgufFile& file, const formats::Gg
 
 base::Result<void> ConvertGguf(base::Env& env, const std::string& in, const std::string& out,
                                const ConvertOptions& options) {
+  KV_TRY(const auto file, formats::GgufFile::Open(env, in));
   if (!options.tokenizer.empty()) {
     return MakeError(ErrorCode::kUsage,
                      "a tokenizer was given, but '{}' is a GGUF file with its own", in);
   }
-  KV_TRY(const auto file, formats::GgufFile::Open(env, in));
   formats::GgufWriter writer;
   for (const formats::GgufEntry& entry : file.metadata().entries()) {
     if (entry.key != "general.alignment") writer.Set(entry.key, entry.value);

@@ -135,6 +135,8 @@ TEST_F(ConvertFileTest, RefusesBadInput) {
         Convert("other.bin", "out.gguf", {}, "tok.bin"), ErrorCode::kBadData,
         vocab == 5 ? "6 tokens, more than the model's 5" : "6 tokens, fewer than the model's 7");
   }
+  Write("garbage.gguf", {std::byte{'G'}, std::byte{'G'}, std::byte{'U'}, std::byte{'F'}});
+  Refused(Convert("garbage.gguf", "out.gguf", {}, "tok.bin"), ErrorCode::kBadData, "garbage.gguf");
   Write("latin.bin", formats::RawLlama2cTokenizer(
                          6, {{"u", 0}, {"s", 0}, {"e", 0}, {"a", 0}, {"\xFF", 0}, {"b", 0}}));
   Refused(Convert("model.bin", "out.gguf", {}, "latin.bin"), ErrorCode::kBadData,

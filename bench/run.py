@@ -45,6 +45,13 @@ COLUMNS = {
               ("gflop_per_s", "GFLOP/s", ".1f"), ("roof_gflop_per_s", "roof", ".1f"),
               ("roof_share", "share", ".0%")),
 }
+# Of the cache's further tables.
+GROWTH = (("tokens", "tokens", "d"), ("step_ms_with", "ms a step with cache", ".3f"),
+          ("step_ms_without", "without", ".3f"), ("ratio", "ratio", ".1f"),
+          ("text_ms_with", "ms a text with cache", ",.0f"), ("text_ms_without", "without", ",.0f"))
+PAGING = (("tokens", "tokens", "d"), ("block_tokens", "a block", "d"),
+          ("ms_per_step", "ms a step", ".3f"), ("ratio", "to one block", ".3f"),
+          ("waste", "empty slots", ".1%"))
 TITLES = {"decode": "Decode: one sequence", "prefill": "Prefill: a prompt in one step",
           "batch": "Many sequences at once", "cache": "With and without the KV cache",
           "train": "Training"}
@@ -70,12 +77,44 @@ def measure(program, kind, flags, threads):
     return json.loads(done.stdout)
 
 
-def markdown_table(kind, rows):
-    columns = COLUMNS[kind]
+def markdown_table(columns, rows):
     yield "| " + " | ".join(heading for _, heading, _ in columns) + " |"
     yield "|" + "---:|" * len(columns)
     for row in rows:
-        yield "| " + " | ".join(format(row[field], form) for field, _, form in columns) + " |"
+        yield "| " + " | ".join("–" if row[field] is None else format(row[field], form)
+                                for field, _, form in columns) + " |"
+
+
+def polynomial(fit, terms):
+    if fit is None:
+        return "too few lengths to fit"
+    parts = [f"{fit[name]:.3g}{term}" for name, term in zip("abc", terms)]
+    return f"{' + '.join(parts).replace('+ -', '− ')} (R² {fit['r_squared']:.4f})"
+
+
+def growth_of_cache(result):
+    """How time grows with the text, what blocks cost, what the index costs."""
+    for timing in result["timing"]:
+        batch = timing["batch"]
+        yield f"How it grows, {batch} {'sequence' if batch == 1 else 'sequences'}:"
+        yield ""
+        yield from markdown_table(GROWTH, timing["lengths"])
+        yield ""
+        yield ("Fitted, in ms: a step with the cache "
+               f"{polynomial(timing['step_with'], ('', '·n'))}; a text without it "
+               f"{polynomial(timing['text_without'], ('·n', '·n²'))}, with a cubic term "
+               f"{polynomial(timing['text_without_cubic'], ('·n', '·n²', '·n³'))}.")
+        yield ""
+    yield "Blocks against one block as long as the text, decoding its end:"
+    yield ""
+    yield from markdown_table(PAGING, result["paging"])
+    index = result["index"]
+    yield ""
+    yield (f"Prefix index, blocks of {index['block_tokens']} tokens: "
+           f"{index['hash_ns_per_token']:.1f} ns a token to hash, "
+           f"{index['find_ns_per_token']:.1f} to find, "
+           f"{index['insert_ns_per_token']:.1f} to insert.")
+    yield ""
 
 
 def processor():
@@ -148,7 +187,9 @@ def summary(program, flags):
             result = measure(program, kind, flags, threads)
             target, shape = result["target"], result["shape"]
             lines += [f"{threads} {'thread' if threads == 1 else 'threads'}:", "",
-                      *markdown_table(kind, result["rows"]), ""]
+                      *markdown_table(COLUMNS[kind], result["rows"]), ""]
+            if kind == "cache":
+                lines += growth_of_cache(result)
     if MODEL.exists():
         lines += start_and_memory(program, flags.repetitions)
     if flags.peers:

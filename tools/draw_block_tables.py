@@ -5,10 +5,10 @@
     tools/draw_block_tables.py run.json --step 3 --out picture.svg
 
 Reads the "trace" of the JSON document: the block table of every sequence after every step. Each
-sequence is a row of its blocks, in the order of positions, with filled and empty slots; a block that
-several sequences hold has the same number and colour in each row. Below lies the pool: one box a
-block, with the number of tables that name it. --step takes several steps, drawn below each other;
-without it the last one is drawn.
+sequence is a row of its blocks, in the order of positions, with filled and empty slots; a block
+that several sequences hold has the same number and colour in each row. Below lies the pool: one
+box a block, with the number of tables that name it. --step takes several steps, drawn below each
+other; without it the last one is drawn.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import json
 import pathlib
 import sys
 
-SLOT, ROW, GAP, LEFT, TOP = 8, 22, 8, 132, 56  # Pixels.
+SLOT, ROW, GAP, LEFT, TOP = 8, 22, 8, 164, 56  # Pixels.
 COLOURS = ("#8ecae6", "#ffb703", "#a7c957", "#f4a6c0", "#cdb4db", "#f28482", "#84dcc6", "#d4a373")
 EMPTY, INK = "#f4f4f4", "#222222"
 

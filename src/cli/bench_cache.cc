@@ -278,8 +278,8 @@ std::string Draw(const Bench& bench, const CacheBench& result) {
                                    [&](std::size_t i) { return std::optional(texts[i].ms_with); },
                                    std::nullopt, {}));
     text.series.push_back(SeriesOf(
-        timing, k, false, [&](std::size_t i) { return texts[i].ms_without; }, timing.text_without,
-        eval::kTextPowers));
+        timing, k, false, [&](std::size_t i) { return texts[i].ms_without; }, timing.text_cubic,
+        eval::kCubicPowers));
   }
   const model::ModelShape& shape = bench.shape();
   const eval::PlotPanel panels[] = {step, text};

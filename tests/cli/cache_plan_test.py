@@ -13,8 +13,8 @@ class CachePlanTest(program.CliTest):
                             ("llama2-70b", 327_680), ("llama3-8b", 131_072),
                             ("llama3-70b", 327_680), ("qwen3-8b", 147_456),
                             ("deepseek-v2", 69_120), ("deepseek-v3", 70_272)):
-            for flags, expected in (([], f16), (["--dtype", "f16"], f16), (["--dtype", "bf16"], f16),
-                                    (["--dtype", "f32"], 2 * f16)):
+            for dtype, expected in (("", f16), ("f16", f16), ("bf16", f16), ("f32", 2 * f16)):
+                flags = ["--dtype", dtype] if dtype else []
                 out = self.plan("--preset", preset, *flags)
                 self.assertEqual(out["bytes_per_token"], expected, preset)
                 self.assertEqual(sum(out["per_layer"]), expected)

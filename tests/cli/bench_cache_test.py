@@ -18,7 +18,8 @@ class BenchCacheTest(program.CliTest):
         self.assertEqual([row["tokens"] for row in out["rows"]], [32, 64, 120])
         self.assertEqual([timing["batch"] for timing in out["timing"]], [1, 8])
         for timing in out["timing"]:
-            self.assertEqual([cell["tokens"] for cell in timing["lengths"]], [32, 64, 128, 256, 512])
+            self.assertEqual([cell["tokens"] for cell in timing["lengths"]],
+                             [32, 64, 128, 256, 512])
             for cell in timing["lengths"]:
                 self.assertGreater(cell["step_ms_with"], 0)
                 self.assertGreaterEqual(cell["text_ms_with"], cell["step_ms_with"])

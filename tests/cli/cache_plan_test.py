@@ -39,23 +39,28 @@ class CachePlanTest(program.CliTest):
         self.assertEqual(out["bytes_per_token"], 524_288 // 8)
         self.assertEqual(self.plan("--preset", "deepseek-v3", "--layers", 1)["per_layer"], [1152])
 
-    # To the byte what generate reports, for one sequence, forks and prompts of several lengths.
+    # To the byte what generate reports, with heads of their own, grouped heads and latents, for one
+    # sequence and for forks.
     def test_agrees_with_the_running_cache(self):
-        for prompt, tokens, count, block in (("春", 1, 1, 16), ("春风花月", 20, 1, 16),
-                                             ("春风花月", 40, 3, 16), ("春" * 20, 24, 4, 16),
-                                             ("春" * 20, 24, 4, 32), ("春" * 16, 10, 2, 16),
-                                             ("春风", 45, 1, 256)):
-            ran = self.kvasir("generate", "-p", prompt, "-n", tokens, "--count", count, "--seed", 1,
-                              "--ignore-eos", "--block-tokens", block, "--json").json
-            self.assertEqual(ran["usage"]["completion_tokens"], tokens * count)
-            prompt_tokens = ran["usage"]["prompt_tokens"]
-            # The last token drawn is not computed, so nothing of it is cached.
-            shared = ["--shared-prefix", prompt_tokens] if count > 1 else []
-            plan = self.plan("-m", self.model, "--context", prompt_tokens + tokens - 1, "--batch",
-                             count, "--block-tokens", block, *shared)
-            self.assertTrue(plan["runs"])
-            self.assertEqual(plan["bytes_per_token"], ran["cache"]["bytes_per_token"])
-            self.assertEqual(plan["bytes_total"], ran["cache"]["bytes"], (prompt, count, block))
+        for name in ("tiny", "grouped", "latent"):
+            for prompt, tokens, count, block in (("春", 2, 1, 16), ("春风花月", 40, 3, 16),
+                                                 ("春" * 20, 24, 4, 32), ("春" * 16, 10, 2, 16),
+                                                 ("春风", 45, 1, 256)):
+                with self.subTest(model=name, prompt=prompt, count=count):
+                    self.agrees(program.SHARED / f"{name}.gguf", prompt, tokens, count, block)
+
+    def agrees(self, model, prompt, tokens, count, block):
+        ran = self.kvasir("generate", "-m", model, "-p", prompt, "-n", tokens, "--count", count,
+                          "--seed", 1, "--ignore-eos", "--block-tokens", block, "--json").json
+        self.assertEqual(ran["usage"]["completion_tokens"], tokens * count)
+        prompt_tokens = ran["usage"]["prompt_tokens"]
+        # The last token drawn is not computed, so nothing of it is cached.
+        shared = ["--shared-prefix", prompt_tokens] if count > 1 else []
+        plan = self.plan("-m", model, "--context", prompt_tokens + tokens - 1, "--batch", count,
+                         "--block-tokens", block, *shared)
+        self.assertTrue(plan["runs"])
+        self.assertEqual(plan["bytes_per_token"], ran["cache"]["bytes_per_token"])
+        self.assertEqual(plan["bytes_total"], ran["cache"]["bytes"])
 
     def test_the_model_file_is_the_default(self):
         inspected = self.kvasir("inspect", self.model, "--json").json

@@ -60,19 +60,39 @@ HWY_INLINE void MergeHeads(HeadStates& total, const HeadStates& part, std::size_
   }
 }
 
+// The rows of one softmax block; those beyond `count` repeat the last.
+struct BlockRows {
+  const float* row[kSoftmaxBlock];
+  std::size_t count;
+};
+
+HWY_INLINE BlockRows RowsOf(const LatentView& latents, std::size_t first, std::size_t count) {
+  BlockRows rows;
+  rows.count = count;
+  for (std::size_t j = 0; j < kSoftmaxBlock; ++j) {
+    rows.row[j] = latents.Row(first + std::min(j, count - 1));
+  }
+  return rows;
+}
+
 // scores[j] = chain over the row's values, times scale. Where fewer rows than chains are left, the
-// last one is computed several times and the surplus never looked at.
-HWY_INLINE void HeadScores(const float* q, const float* const* rows, std::size_t count,
+// last one is computed several times and the surplus never looked at. Meanwhile the rows of `next`,
+// the block to come, are fetched, a cache line of 16 values at a time: rows are too short for the
+// processor to see them coming.
+HWY_INLINE void HeadScores(const float* q, const BlockRows& rows, const BlockRows& next,
                            std::size_t width, float scale, float* scores) {
-  for (std::size_t j = 0; j < count; j += kScoreChains) {
+  for (std::size_t j = 0; j < rows.count; j += kScoreChains) {
     const float* row[kScoreChains];
     V16 acc[kScoreChains];
     KV_UNROLL
     for (std::size_t i = 0; i < kScoreChains; ++i) {
-      row[i] = rows[std::min(j + i, count - 1)];
+      row[i] = rows.row[j + i];
       acc[i] = Zero16();
     }
     for (std::size_t d = 0; d < width; ++d) {
+      if (d % 16 == 0) {
+        for (std::size_t i = 0; i < kScoreChains; ++i) __builtin_prefetch(next.row[j + i] + d);
+      }
       const V16 x = Load16(q + d * kHeadLanes);
       KV_UNROLL
       for (std::size_t i = 0; i < kScoreChains; ++i) acc[i] = Fma16(x, Set16(row[i][d]), acc[i]);
@@ -108,14 +128,14 @@ HWY_INLINE void HeadSoftmax(float* scores, std::size_t count, HeadStates& state)
 
 // o[d] = chain over positions of weight · latent for kColumns values of the latent.
 template <std::size_t kColumns>
-HWY_INLINE void WeighLatents(const float* weights, const float* const* rows, std::size_t count,
-                             std::size_t column, float* o) {
+HWY_INLINE void WeighLatents(const float* weights, const BlockRows& rows, std::size_t column,
+                             float* o) {
   V16 acc[kColumns];
   KV_UNROLL
   for (std::size_t c = 0; c < kColumns; ++c) acc[c] = Zero16();
-  for (std::size_t j = 0; j < count; ++j) {
+  for (std::size_t j = 0; j < rows.count; ++j) {
     const V16 w = Load16(weights + j * kHeadLanes);
-    const float* row = rows[j] + column;
+    const float* row = rows.row[j] + column;
     KV_UNROLL
     for (std::size_t c = 0; c < kColumns; ++c) acc[c] = Fma16(w, Set16(row[c]), acc[c]);
   }
@@ -123,13 +143,13 @@ HWY_INLINE void WeighLatents(const float* weights, const float* const* rows, std
   for (std::size_t c = 0; c < kColumns; ++c) Store16(acc[c], o + (column + c) * kHeadLanes);
 }
 
-HWY_INLINE void AllLatents(const float* weights, const float* const* rows, std::size_t count,
-                           std::size_t latent_dim, float* o) {
+HWY_INLINE void AllLatents(const float* weights, const BlockRows& rows, std::size_t latent_dim,
+                           float* o) {
   std::size_t column = 0;
   for (; column + kValueChains <= latent_dim; column += kValueChains) {
-    WeighLatents<kValueChains>(weights, rows, count, column, o);
+    WeighLatents<kValueChains>(weights, rows, column, o);
   }
-  for (; column < latent_dim; ++column) WeighLatents<1>(weights, rows, count, column, o);
+  for (; column < latent_dim; ++column) WeighLatents<1>(weights, rows, column, o);
 }
 
 // One query and up to 16 of its heads; lanes without a head compute with zeros.
@@ -150,18 +170,22 @@ void HeadGroup(const LatentAttentionArgs& args, std::size_t query, base::IndexRa
   HeadStates segment = {Zero16(), Zero16(), sums[1], true};
   HeadStates total = {Zero16(), Zero16(), sums[2], true};
   const std::size_t seen = args.first_position + query + 1;  // positions 0 … seen − 1
+  const auto rows_at = [&](std::size_t base) {
+    return RowsOf(latents, base, std::min(kSoftmaxBlock, seen - base));
+  };
+  BlockRows rows = rows_at(0);
   for (std::size_t base = 0; base < seen; base += kSoftmaxBlock) {
-    const std::size_t count = std::min(kSoftmaxBlock, seen - base);
-    const float* rows[kSoftmaxBlock];
-    for (std::size_t j = 0; j < count; ++j) rows[j] = latents.Row(base + j);
-    HeadScores(q, rows, count, width, args.scale, scores);
+    const std::size_t count = rows.count;
+    const BlockRows next = base + count < seen ? rows_at(base + kSoftmaxBlock) : rows;
+    HeadScores(q, rows, next, width, args.scale, scores);
     HeadSoftmax(scores, count, block);
-    AllLatents(scores, rows, count, latent_dim, block.o);
+    AllLatents(scores, rows, latent_dim, block.o);
     MergeHeads(segment, block, latent_dim);
     if ((base + kSoftmaxBlock) % kSoftmaxSegment == 0 || base + count == seen) {
       MergeHeads(total, segment, latent_dim);
       segment.empty = true;
     }
+    rows = next;
   }
   for (std::size_t d = 0; d < latent_dim; ++d) {
     float* o = total.o + d * kHeadLanes;

@@ -42,11 +42,15 @@ std::size_t CompiledConstraint::state_count() const {
 }
 
 TokenMask CompiledConstraint::WalkTrie(StateId state) {
-  TokenMask mask(trie_->vocab_size());
+  bool plain_loops = recognizer_.MayContinue(state);
+  for (unsigned byte = 0; plain_loops && byte < 0x80; ++byte) {
+    const auto b = static_cast<std::uint8_t>(byte);
+    plain_loops = !TokenTrie::IsPlain(b) || recognizer_.Step(state, b) == state;
+  }
+  TokenMask mask = plain_loops ? trie_->plain() : TokenMask(trie_->vocab_size());
   path_.resize(trie_->max_depth() + 1);
   path_[0] = state;
-  const auto nodes = trie_->nodes();
-  const auto tokens = trie_->tokens();
+  const auto& [nodes, tokens] = plain_loops ? trie_->others() : trie_->all();
   for (std::uint32_t i = 0; i < nodes.size();) {
     const TokenTrie::Node& node = nodes[i];
     const StateId next = recognizer_.Step(path_[node.depth - 1], node.byte);

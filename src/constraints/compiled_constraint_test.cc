@@ -51,14 +51,15 @@ TEST(TokenTrie, HoldsEveryTokenWithBytesOnce) {
   const TokenTrie trie(vocabulary);
   std::vector<int> seen(vocabulary.size(), 0);
   std::vector<std::string> path(trie.max_depth() + 1);
-  for (std::uint32_t i = 0; i < trie.nodes().size(); ++i) {
-    const TokenTrie::Node& node = trie.nodes()[i];
+  const auto& [nodes, tokens] = trie.all();
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    const TokenTrie::Node& node = nodes[i];
     ASSERT_GT(node.end, i);
-    ASSERT_LE(node.end, trie.nodes().size());
+    ASSERT_LE(node.end, nodes.size());
     path[node.depth] = path[node.depth - 1] + static_cast<char>(node.byte);
     for (std::uint32_t t = node.first_token; t < node.last_token; ++t) {
-      EXPECT_EQ(vocabulary.Bytes(trie.tokens()[t]), path[node.depth]);
-      ++seen[trie.tokens()[t]];
+      EXPECT_EQ(vocabulary.Bytes(tokens[t]), path[node.depth]);
+      ++seen[tokens[t]];
     }
   }
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
@@ -66,6 +67,9 @@ TEST(TokenTrie, HoldsEveryTokenWithBytesOnce) {
     EXPECT_EQ(trie.Bytes(id).size(), vocabulary.Bytes(id).size());
   }
   EXPECT_EQ(trie.max_depth(), 40u);
+  // Each token is among the plain ones or in the other tree.
+  EXPECT_EQ(trie.plain().Count() + trie.others().tokens.size(), tokens.size());
+  for (const TokenId id : trie.others().tokens) EXPECT_FALSE(trie.plain().Test(id));
 }
 
 // Case C115: long tokens and duplicates count; tokens without bytes never do.
@@ -121,8 +125,8 @@ TEST(CompiledConstraint, MasksEqualBruteForce) {
   const Vocabulary vocabulary = MixedVocabulary();
   const std::uint64_t seed = 99;
   SCOPED_TRACE(seed);
-  for (const char* regex : {"(ab|a)*c", "[^\"]{3,5}", ".*", "春?风+。",
-                            "\\{\"[a-c]*\":[01]{1,3}\\}", "a{39,41}", "(春风|春){2}"}) {
+  for (const char* regex : {"(ab|a)*c", "x[^\"\\\\]*\"?", "[ -~]*春", "[^\"]{3,5}", ".*",
+                            "春?风+。", "\\{\"[a-c]*\":[01]{1,3}\\}", "a{39,41}", "(春风|春){2}"}) {
     SCOPED_TRACE(regex);
     CheckMasks(
         vocabulary, [&] { return CompileRegex(regex).value(); }, 12, seed);

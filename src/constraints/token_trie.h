@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/token_id.h"
+#include "base/token_mask.h"
 #include "tokenizer/vocabulary.h"
 
 namespace kvasir::constraints {
@@ -20,29 +21,42 @@ class TokenTrie {
     std::uint8_t byte = 0;
     std::uint32_t depth = 0;        // 1 for a first byte
     std::uint32_t end = 0;          // The node after all that begin with this one.
-    std::uint32_t first_token = 0;  // Into tokens(): those that end here are
+    std::uint32_t first_token = 0;  // Into tokens: those that end here are
     std::uint32_t last_token = 0;   // [first_token, last_token).
+  };
+  // The nodes are in the order of a walk that visits a node before what begins with it.
+  struct Tree {
+    std::vector<Node> nodes;
+    std::vector<base::TokenId> tokens;
   };
 
   explicit TokenTrie(const tokenizer::Vocabulary& vocabulary);
 
-  // In the order of a walk that visits a node before what begins with it.
-  std::span<const Node> nodes() const { return nodes_; }
-  std::span<const base::TokenId> tokens() const { return tokens_; }
+  const Tree& all() const { return all_; }
+  // Most tokens are of plain bytes only, and inside a string every plain byte leads to where it
+  // came from: there all of them are allowed at once, and only the others need a walk.
+  static bool IsPlain(std::uint8_t byte) {
+    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+  }
+  const base::TokenMask& plain() const { return plain_; }  // Tokens of plain bytes only.
+  const Tree& others() const { return others_; }           // The rest.
+
   std::uint32_t max_depth() const { return max_depth_; }
-  std::size_t vocab_size() const { return vocab_size_; }
+  std::size_t vocab_size() const { return plain_.size(); }
   // The bytes of a token; none for those that are not in the tree.
   std::span<const std::uint8_t> Bytes(base::TokenId token) const {
     return std::span(bytes_).subspan(offsets_[token], offsets_[token + 1] - offsets_[token]);
   }
 
  private:
-  std::vector<Node> nodes_;
-  std::vector<base::TokenId> tokens_;
+  Tree Build(std::vector<base::TokenId> tokens);
+
   std::vector<std::uint8_t> bytes_;
   std::vector<std::uint32_t> offsets_;  // [vocab + 1]
   std::uint32_t max_depth_ = 0;
-  std::size_t vocab_size_ = 0;
+  base::TokenMask plain_;
+  Tree all_;
+  Tree others_;
 };
 
 }  // namespace kvasir::constraints

@@ -170,6 +170,10 @@ base::Result<int> RunPoems(const OpenModel& open, const PoemFlags& flags,
   }
   if (flags.json) {
     auto document = ToJson(open, flags.model, generation, report);
+    if (flags.beam != 0) {  // Not counted by the search.
+      document.erase("cache");
+      document.erase("work");
+    }
     for (std::size_t i = 0; i < choices.size(); ++i) {
       ordered_json& choice = document["choices"][i];
       choice["logprob"] = TotalLogprob(choices[i]);

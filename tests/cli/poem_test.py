@@ -71,7 +71,9 @@ class PoemTest(program.CliTest):
 
     def test_beam_search_draws_nothing(self):
         asked = ("verse", "--form", "wujue", "--rhyme", "--beam", 6)
-        found = self.kvasir(*asked, "--count", 6, "--json").json["choices"]
+        document = self.kvasir(*asked, "--count", 6, "--json").json
+        self.assertNotIn("cache", document)
+        found = document["choices"]
         self.assertEqual(len(found), 6)
         logprobs = [choice["logprob"] for choice in found]
         self.assertEqual(logprobs, sorted(logprobs, reverse=True))

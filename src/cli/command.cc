@@ -57,6 +57,7 @@ void AddCommands(CommandSet& commands) {
   AddDemoCommand(commands);
   AddNextCommand(commands);
   AddGenerateCommand(commands);
+  AddCheckCommand(commands);
   AddAcrosticCommand(commands);
   AddVerseCommand(commands);
   AddTokenizeCommands(commands);

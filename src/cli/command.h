@@ -67,6 +67,7 @@ void PrintError(const base::Error& error);
 // One file a command.
 void AddNextCommand(CommandSet& commands);
 void AddGenerateCommand(CommandSet& commands);
+void AddCheckCommand(CommandSet& commands);
 void AddAcrosticCommand(CommandSet& commands);
 void AddVerseCommand(CommandSet& commands);
 void AddDemoCommand(CommandSet& commands);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/constraint_flags.h"
 #include "cli/generation.h"
 #include "cli/interactive.h"
 #include "cli/json_output.h"
@@ -32,6 +33,7 @@ using nlohmann::ordered_json;
 
 struct GenerateFlags {
   ModelFlags model;
+  ConstraintFlags constraint;
   SamplingFlags sampling;
   PromptFlags prompt;
   std::uint64_t max_tokens = 64;
@@ -113,6 +115,11 @@ base::Result<Generation> MakeGeneration(const GenerateFlags& flags, const OpenMo
   base.stops = flags.stops;
   base.top_logprobs = static_cast<std::size_t>(flags.logprobs.value_or(0));
   KV_TRY(ApplyVocabulary(flags, open, base));
+  KV_TRY(const auto constraint, ConstraintOf(flags.constraint));
+  if (constraint) {
+    constraints::ConstraintCompiler compiler(open.loaded.tokenizer->vocabulary());
+    KV_TRY(base.constraint, compiler.Make(*constraint));
+  }
   for (const Prompt& prompt : prompts) {
     KV_TRY(auto request, RequestOfPrompt(open, prompt, base));
     const model::ModelShape& shape = open.loaded.model->shape();
@@ -247,6 +254,7 @@ void AddGenerateCommand(CommandSet& commands) {
   AddUint(command, "-n,--max-tokens", flags->max_tokens, {.min = 1},
           "most tokens to generate; default 64");
   AddSamplingFlags(command, flags->sampling);
+  AddConstraintFlags(command, flags->constraint);
   AddTexts(command, "--stop", flags->stops, "end the text before this; may be repeated");
   AddUint(command, "--eos", flags->eos, {},
           "id of the token that ends a text; default: the model file's");

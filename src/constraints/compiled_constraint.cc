@@ -1,6 +1,10 @@
 #include "constraints/compiled_constraint.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/check.h"
+#include "constraints/utf8_automaton.h"
 
 namespace kvasir::constraints {
 namespace {
@@ -10,6 +14,32 @@ using base::TokenMask;
 
 // Forced tokens that are told at once; the next ones are told when these are accepted.
 constexpr std::size_t kMostForced = 256;
+
+// Whether every plain character leads from the state back to it.
+bool LoopsOnPlain(Recognizer& recognizer, StateId state) {
+  struct Plain {
+    Utf8Automaton utf8;
+    ByteNode start = utf8.Add(TokenTrie::PlainCharacters());
+  };
+  static const Plain plain;
+  using Place = std::pair<ByteNode, StateId>;
+  std::vector<Place> places = {{plain.start, state}};
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto [node, from] = places[i];
+    for (const ByteEdge& edge : plain.utf8.edges(node)) {
+      for (unsigned byte = edge.first; byte <= edge.last; ++byte) {
+        const StateId next = recognizer.Step(from, static_cast<std::uint8_t>(byte));
+        if (edge.next == kWholeCharacter ? next != state : next == kDeadState) return false;
+        const Place place = {edge.next, next};
+        if (edge.next != kWholeCharacter &&
+            std::find(places.begin(), places.end(), place) == places.end()) {
+          places.push_back(place);
+        }
+      }
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -41,12 +71,16 @@ std::size_t CompiledConstraint::state_count() const {
   return recognizer_.state_count();
 }
 
+bool CompiledConstraint::Loops(StateId state) {
+  const auto known = loops_.find(state);
+  if (known != loops_.end()) return known->second;
+  const bool loops = LoopsOnPlain(recognizer_, state);
+  loops_.emplace(state, loops);
+  return loops;
+}
+
 TokenMask CompiledConstraint::WalkTrie(StateId state) {
-  bool plain_loops = recognizer_.MayContinue(state);
-  for (unsigned byte = 0; plain_loops && byte < 0x80; ++byte) {
-    const auto b = static_cast<std::uint8_t>(byte);
-    plain_loops = !TokenTrie::IsPlain(b) || recognizer_.Step(state, b) == state;
-  }
+  const bool plain_loops = Loops(state);
   TokenMask mask = plain_loops ? trie_->plain() : TokenMask(trie_->vocab_size());
   path_.resize(trie_->max_depth() + 1);
   path_[0] = state;
@@ -55,6 +89,11 @@ TokenMask CompiledConstraint::WalkTrie(StateId state) {
     const TokenTrie::Node& node = nodes[i];
     const StateId next = recognizer_.Step(path_[node.depth - 1], node.byte);
     if (next == kDeadState) {
+      i = node.end;
+      continue;
+    }
+    if (node.plain_below && Loops(next)) {
+      for (std::uint32_t t = node.first_token; t < node.below; ++t) mask.Allow(tokens[t]);
       i = node.end;
       continue;
     }

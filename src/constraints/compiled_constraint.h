@@ -43,12 +43,14 @@ class CompiledConstraint {
  private:
   const base::TokenMask& MaskLocked(StateId state);
   base::TokenMask WalkTrie(StateId state);
+  bool Loops(StateId state);
 
   mutable std::mutex mutex_;
   Recognizer recognizer_;
   const std::shared_ptr<const TokenTrie> trie_;
   boost::unordered_flat_map<StateId, base::TokenMask> masks_;
-  std::vector<StateId> path_;  // [max_depth + 1] of a walk
+  std::vector<StateId> path_;                       // [max_depth + 1] of a walk
+  boost::unordered_flat_map<StateId, bool> loops_;  // Plain characters lead back to the state.
 };
 
 // Invariant: history_[i] is the state after i accepted tokens.

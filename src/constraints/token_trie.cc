@@ -4,9 +4,33 @@
 #include <string_view>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace kvasir::constraints {
 
 using base::TokenId;
+
+namespace {
+
+bool IsPlain(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const base::Utf8Step step = base::DecodeUtf8(bytes);
+    if (step.status != base::Utf8Status::kOk ||
+        !TokenTrie::PlainCharacters().Contains(step.code_point)) {
+      return false;
+    }
+    bytes.remove_prefix(step.bytes);
+  }
+  return true;
+}
+
+}  // namespace
+
+const CodePointSet& TokenTrie::PlainCharacters() {
+  static const CodePointSet plain =
+      CodePointSet({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0x7F, 0x9F}}).Complement();
+  return plain;
+}
 
 TokenTrie::TokenTrie(const tokenizer::Vocabulary& vocabulary) : plain_(vocabulary.size()) {
   std::vector<TokenId> all, others;
@@ -17,8 +41,7 @@ TokenTrie::TokenTrie(const tokenizer::Vocabulary& vocabulary) : plain_(vocabular
     offsets_.push_back(static_cast<std::uint32_t>(bytes_.size()));
     if (bytes.empty()) continue;
     all.push_back(id);
-    if (std::all_of(bytes.begin(), bytes.end(),
-                    [](char byte) { return IsPlain(static_cast<std::uint8_t>(byte)); })) {
+    if (IsPlain(bytes)) {
       plain_.Allow(id);
     } else {
       others.push_back(id);
@@ -43,6 +66,7 @@ TokenTrie::Tree TokenTrie::Build(std::vector<TokenId> tokens) {
     const auto common = std::mismatch(bytes.begin(), bytes.end(), last.begin(), last.end()).first;
     while (path.size() > static_cast<std::size_t>(common - bytes.begin())) {
       tree.nodes[path.back()].end = here();
+      tree.nodes[path.back()].below = i;
       path.pop_back();
     }
     while (path.size() < bytes.size()) {
@@ -51,10 +75,19 @@ TokenTrie::Tree TokenTrie::Build(std::vector<TokenId> tokens) {
       tree.nodes.push_back({byte, static_cast<std::uint32_t>(path.size()), 0, i, i});
     }
     tree.nodes[path.back()].last_token = i + 1;
+    for (const std::uint32_t node : path) {
+      const auto rest = bytes.subspan(tree.nodes[node].depth);
+      tree.nodes[node].plain_below =
+          tree.nodes[node].plain_below &&
+          IsPlain({reinterpret_cast<const char*>(rest.data()), rest.size()});
+    }
     max_depth_ = std::max(max_depth_, tree.nodes[path.back()].depth);
     last = bytes;
   }
-  for (const std::uint32_t node : path) tree.nodes[node].end = here();
+  for (const std::uint32_t node : path) {
+    tree.nodes[node].end = here();
+    tree.nodes[node].below = static_cast<std::uint32_t>(tokens.size());
+  }
   tree.tokens = std::move(tokens);
   return tree;
 }

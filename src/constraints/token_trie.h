@@ -8,6 +8,7 @@
 
 #include "base/token_id.h"
 #include "base/token_mask.h"
+#include "constraints/code_point_set.h"
 #include "tokenizer/vocabulary.h"
 
 namespace kvasir::constraints {
@@ -23,6 +24,8 @@ class TokenTrie {
     std::uint32_t end = 0;          // The node after all that begin with this one.
     std::uint32_t first_token = 0;  // Into tokens: those that end here are
     std::uint32_t last_token = 0;   // [first_token, last_token).
+    std::uint32_t below = 0;        // All that begin with this one: [first_token, below).
+    bool plain_below = true;        // What they have behind this byte is whole plain characters.
   };
   // The nodes are in the order of a walk that visits a node before what begins with it.
   struct Tree {
@@ -33,12 +36,10 @@ class TokenTrie {
   explicit TokenTrie(const tokenizer::Vocabulary& vocabulary);
 
   const Tree& all() const { return all_; }
-  // Most tokens are of plain bytes only, and inside a string every plain byte leads to where it
-  // came from: there all of them are allowed at once, and only the others need a walk.
-  static bool IsPlain(std::uint8_t byte) {
-    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
-  }
-  const base::TokenMask& plain() const { return plain_; }  // Tokens of plain bytes only.
+  // Most tokens are whole plain characters, and inside a string every one of these leads to where
+  // it came from: there all such tokens are allowed at once, and only the others need a walk.
+  static const CodePointSet& PlainCharacters();            // All but controls, " and \.
+  const base::TokenMask& plain() const { return plain_; }  // Tokens of plain characters only.
   const Tree& others() const { return others_; }           // The rest.
 
   std::uint32_t max_depth() const { return max_depth_; }

@@ -99,6 +99,20 @@ class TextToolsTest(program.CliTest):
             self.assertTrue(out["rows"])
         self.refused(2, "tokens", "bench", "decode", "--tokens", 999, "--repetitions", 1)
 
+    def test_bench_attention(self):
+        out = self.kvasir("bench", "attention", "--layers", 2, "--heads", 4, "--dim", 32,
+                          "--kv-heads", 2, "--vocab", 50, "--tokens", "8,40", "--repetitions", 2,
+                          "--json").json
+        bytes_per_token = {row["attention"]: row["cache_bytes_per_token"] for row in out["rows"]}
+        self.assertEqual(bytes_per_token, {"MHA 4": 2 * 4 * 8 * 2 * 4, "GQA 2": 2 * 2 * 8 * 2 * 4,
+                                           "MQA 1": 2 * 1 * 8 * 2 * 4, "MLA 32+4": 2 * 36 * 4})
+        self.assertEqual([row["tokens"] for row in out["rows"]], [8] * 4 + [40] * 4)
+        self.refused(2, "head dimension", "bench", "attention", "--heads", 32, "--dim", 32)
+        shape = ("--arch", "llama", "--layers", 1, "--dim", 32, "--vocab", 50, "--repetitions", 1)
+        self.kvasir("bench", "decode", *shape, "--kv-heads", 2, "--json")
+        self.refused(2, "head_count_kv 3", "bench", "decode", *shape, "--kv-heads", 3)
+        self.refused(2, "'llama' cannot be trained", "bench", "train", *shape)
+
 
 if __name__ == "__main__":
     program.main()

@@ -169,7 +169,8 @@ TEST(JsonSchema, References) {
         {"null"}, {"1"});
   EXPECT_THAT(
       ErrorOf(
-          R"({"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"$ref":"#/$defs/a"})"),
+          R"({"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},
+                      "$ref":"#/$defs/a"})"),
       HasSubstr("refers to itself"));
   EXPECT_THAT(ErrorOf(R"({"$ref":"#/$defs/none"})"), HasSubstr("'#/$defs/none' leads nowhere"));
   EXPECT_THAT(ErrorOf(R"({"$ref":"http://x.test/s"})"), HasSubstr("nothing is fetched"));
@@ -231,7 +232,8 @@ TEST(JsonSchema, RefusesWhatItCannotEnforce) {
   for (const char* nothing :
        {"false", R"({"type":"string","minLength":3,"maxLength":2})", R"({"enum":[]})",
         R"({"allOf":[{"type":"string"},{"type":"null"}]})",
-        R"({"type":"integer","minimum":0.1,"maximum":0.9})",
+        R"({"type":"integer","minimum":0.1,
+        "maximum":0.9})",
         R"({"type":"object","required":["a"],"properties":{"a":false}})",
         R"({"type":"array","minItems":1,"items":false})", R"({"type":"string","pattern":"a^b"})"}) {
     EXPECT_THAT(ErrorOf(nothing), HasSubstr("no value satisfies")) << nothing;

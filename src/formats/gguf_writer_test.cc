@@ -58,6 +58,21 @@ class GgufWriterTest : public testing::Test {
   std::string directory_, path_;
 };
 
+TEST_F(GgufWriterTest, ListsOfBoolsRoundTrip) {
+  GgufWriter writer;
+  writer.Set("pattern", std::vector<bool>{true, false, true});
+  writer.Set("none", std::vector<bool>{});
+  writer.Set("number", std::uint32_t{1});
+  const auto bytes = writer.Encode().value();
+  const auto file = GgufFile::Parse(bytes, "test").value();
+  const GgufMetadata& metadata = file.metadata();
+  EXPECT_THAT(metadata.Find("pattern")->AsBoolArray().value(), ElementsAre(true, false, true));
+  EXPECT_EQ(metadata.Find("pattern")->TypeText(), "array of 3 bool");
+  EXPECT_THAT(metadata.Find("none")->AsBoolArray().value(), ElementsAre());
+  EXPECT_FALSE(metadata.Find("number")->AsBoolArray().has_value());
+  EXPECT_FALSE(metadata.Find("pattern")->AsIntArray().has_value());
+}
+
 TEST_F(GgufWriterTest, RoundTrip) {
   ASSERT_TRUE(SmallModel().Write(base::Env::Default(), path_).has_value());
   const auto opened = GgufFile::Open(base::Env::Default(), path_);

@@ -311,6 +311,23 @@ TEST_F(LlamaFileTest, EveryCutFileIsRefused) {
   }
 }
 
+// Mutations of them reach the pass only if they do.
+TEST_F(LlamaFileTest, TheFuzzersSeedsAreWhatTheirNamesSay) {
+  std::size_t valid = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(KVASIR_SOURCE_DIR "/fuzz/corpus/llama")) {
+    const auto file = formats::GgufFile::Open(base::Env::Default(), entry.path().string()).value();
+    const auto architecture = file.metadata().GetString("general.architecture").value();
+    bool loads = false;
+    for (LlamaFamily family : {LlamaFamily::kLlama, LlamaFamily::kQwen2, LlamaFamily::kQwen3}) {
+      if (architecture == ArchitectureName(family)) loads = ReadLlama(file, family, 3).has_value();
+    }
+    EXPECT_EQ(loads, entry.path().filename().string().starts_with("valid-")) << entry.path();
+    valid += loads;
+  }
+  EXPECT_EQ(valid, 6u);
+}
+
 TEST_F(LlamaFileTest, AFailedSaveKeepsTheOldModel) {
   Write([](auto&) {});
   base::FaultyEnv env(base::Env::Default());

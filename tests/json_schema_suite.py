@@ -106,8 +106,8 @@ def main():
             share = 100 * count["compiled"] / max(1, count["schemas"])
         failed = failed or count["wrong"] > 0 or share < least
         print(f"{collection}: {count['schemas']} schemas, {count['compiled']} compiled, "
-              f"{count['refused']} refused ({count['empty']} of them hold nothing); {share:.1f} % of "
-              f"those promised; verdicts: {count['right']} right, {count['wrong']} wrong")
+              f"{count['refused']} refused ({count['empty']} of them hold nothing); {share:.1f} % "
+              f"of those promised; verdicts: {count['right']} right, {count['wrong']} wrong")
     return 1 if failed else 0
 
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/bench.h"
+#include "cli/bench_masks.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
@@ -108,6 +109,7 @@ base::Result<Rows> RunTrain(const Bench& bench) {
 
 constexpr const char* kCacheKind = "cache";
 constexpr const char* kAttentionKind = "attention";
+constexpr const char* kMasksKind = "masks";
 
 // Kind attention has a shape of its own, where the flags say nothing else: heads as wide as those
 // of published models, and so much cache that it counts.
@@ -131,6 +133,11 @@ constexpr Kind kKinds[] = {
 base::Result<int> RunBench(const BenchFlags& flags) {
   if (flags.kind == kCacheKind) return RunBenchCache(flags);
   if (flags.kind == kAttentionKind) return RunBenchAttention(flags);
+  if (flags.kind == kMasksKind) {
+    ModelFlags model;
+    model.model = flags.model;
+    return RunBenchMasks(flags, ModelPath(model));
+  }
   const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                  [&](const Kind& k) { return flags.kind == k.name; });
   KV_CHECK(kind != std::end(kKinds));  // The flag's check lets no other through.
@@ -160,6 +167,7 @@ void AddBenchCommand(CommandSet& commands) {
   for (const Kind& kind : kKinds) names.emplace_back(kind.name);
   names.emplace_back(kCacheKind);
   names.emplace_back(kAttentionKind);
+  names.emplace_back(kMasksKind);
   command->add_option("KIND", flags->kind, fmt::format("what: {}", fmt::join(names, ", ")))
       ->required()
       ->check(CLI::IsMember(names));

@@ -247,7 +247,8 @@ TEST(JsonSchema, WhatIsAliveCanEnd) {
   for (
       const char* schema :
       {R"({"type":"object","properties":{"a":{"type":"integer","minimum":13,"maximum":17},
-            "b":{"enum":["x","yy"]}},"required":["b"],"additionalProperties":false,"minProperties":2})",
+            "b":{"enum":["x","yy"]}},"required":["b"],"additionalProperties":false,
+            "minProperties":2})",
        R"({"type":"array","contains":{"const":3},"items":{"type":"integer","maximum":3,"minimum":2},
             "maxItems":3})",
        R"({"type":"string","pattern":"^(aa|bbb)*$","minLength":4,"maxLength":5})",

@@ -228,7 +228,7 @@ TEST(FormMatcher, AVocabularyOfOneCharacterLeavesNothingToDraw) {
   EXPECT_EQ(matcher->ForcedTokens().size(), 24u);
 }
 
-// A character that the model never learned may be a head, which the program sets; it is never drawn.
+// A character that the model never learned may be a head, which the program sets; it is not drawn.
 TEST(FormMatcher, UntrainedCharactersAreSetButNotDrawn) {
   tokenizer::VocabularySpec spec = TestVocabulary("春眠，。").spec();
   const TokenId sleep = *TestVocabulary("春眠，。").FindPiece("眠");

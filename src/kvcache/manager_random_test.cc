@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/faulty_env.h"
 #include "kvcache/manager_test_oracle.h"
+#include "kvcache/test_directory.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -62,12 +63,13 @@ TEST_P(ManagerRandomTest, CacheAgreesWithTheOracle) {
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
+    const TestDirectory directory;
     ManagerOracleOptions options = {.capacity_blocks = 9, .sequences = 4};
     if (seed % 2 == 0) options.placement_seed = seed;
     base::FaultyEnv env(base::Env::Default());
     if (seed >= 3) {
       options.swap_env = &env;
-      options.swap_directory = testing::TempDir();
+      options.swap_directory = directory.path();
       options.swap_may_fail = seed == 4;
     }
     ManagerOracle world(geometry, options);

@@ -11,6 +11,7 @@
 
 #include "base/faulty_env.h"
 #include "kvcache/manager_test_oracle.h"
+#include "kvcache/test_directory.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -161,7 +162,7 @@ class SwapTest : public testing::Test {
         Shape(), ManagerOracleOptions{.capacity_blocks = 4,
                                       .sequences = 2,
                                       .swap_env = &env_,
-                                      .swap_directory = testing::TempDir(),
+                                      .swap_directory = directory_.path(),
                                       .swap_may_fail = may_fail});
     EXPECT_TRUE(world->Append(0, Text(1, 40)));
     world->Preempt(0, Preemption::kSwap);
@@ -173,8 +174,9 @@ class SwapTest : public testing::Test {
     world.Check();
     EXPECT_EQ(world.problem(), "");
   }
-  static std::string Path() { return testing::TempDir() + "/sequence-0.kvswap"; }
+  std::string Path() const { return directory_.path() + "/sequence-0.kvswap"; }
 
+  const TestDirectory directory_;
   base::FaultyEnv env_{Env::Default()};
 };
 
@@ -203,7 +205,7 @@ TEST_F(SwapTest, OnlyWhatTheIndexLostIsReadBack) {
   ManagerOracle world(Shape(), {.capacity_blocks = 8,
                                 .sequences = 2,
                                 .swap_env = &env_,
-                                .swap_directory = testing::TempDir()});
+                                .swap_directory = directory_.path()});
   EXPECT_TRUE(world.Append(0, Text(1, 40)));
   world.Preempt(0, Preemption::kSwap);
   EXPECT_TRUE(world.Resume(0));
@@ -296,7 +298,7 @@ TEST_F(SwapTest, WithoutADirectoryOrContentsItDrops) {
   const SequenceId id = manager->Create();
   Grow(*manager, id, Text(1, 20));
   EXPECT_EQ(manager->Preempt(id, Preemption::kSwap), Preemption::kDrop);
-  const auto other = MakeManager(4, {.swap_env = &env_, .swap_directory = testing::TempDir()});
+  const auto other = MakeManager(4, {.swap_env = &env_, .swap_directory = directory_.path()});
   const SequenceId empty = other->Create();
   EXPECT_EQ(other->Preempt(empty, Preemption::kSwap), Preemption::kDrop);
   EXPECT_EQ(other->Resume(empty).value(), 0u);

@@ -1,4 +1,5 @@
 #include "kvcache/swap_file.h"
+#include "kvcache/test_directory.h"
 
 #include <gtest/gtest.h>
 
@@ -30,9 +31,7 @@ class SwapFileTest : public testing::Test {
     }
     for (TokenId i = 0; i < 40; ++i) tokens_.push_back(i * 3);
   }
-  ~SwapFileTest() override {
-    (void)Env::Default().Remove(path_);
-  }
+  ~SwapFileTest() override { (void)Env::Default().Remove(path_); }
 
   SwapKey Key() const { return {{7, 8}, tokens_}; }
   base::Result<std::uint64_t> Write(Env& env = Env::Default()) {
@@ -64,7 +63,8 @@ class SwapFileTest : public testing::Test {
     EXPECT_TRUE(file->Close());
   }
 
-  const std::string path_ = testing::TempDir() + "/swap_file_test.kvswap";
+  const TestDirectory directory_;
+  const std::string path_ = directory_.path() + "/one.kvswap";
   const std::unique_ptr<BlockPool> pool_ =
       BlockPool::Make(Shape(), {.budget_bytes = 8 * Shape().block_bytes()}).value();
   CachedSequence sequence_{*pool_};

@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "kernels/attention.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/math-inl.h"
 #include "kernels/vec16-inl.h"
@@ -58,10 +59,19 @@ HWY_INLINE void Merge(State& total, const State& block, std::size_t head_dim) {
   }
 }
 
-// Scores of kQueries queries against one tile: chains over head_dim, lanes = positions.
-template <std::size_t kQueries, std::size_t kCount>
-HWY_INLINE void Scores(const float* const* q, const float* const* tile, std::size_t head_dim,
-                       float scale, V16 (*scores)[kTiles], std::size_t first) {
+// Where the K tiles or V rows of one softmax block lie, for kStreams kv heads: one that all rows of
+// a tile share, or one for each row.
+template <std::size_t kStreams>
+struct BlockTiles {
+  const float* at[kStreams][kTiles];
+  const float* const* of(std::size_t row) const { return at[kStreams == 1 ? 0 : row]; }
+};
+
+// Scores of kQueries queries against kCount tiles: chains over head_dim, lanes = positions.
+template <std::size_t kQueries, std::size_t kCount, std::size_t kStreams>
+HWY_INLINE void Scores(const float* const* q, const BlockTiles<kStreams>& tile,
+                       std::size_t head_dim, float scale, V16 (*scores)[kTiles],
+                       std::size_t first) {
   V16 acc[kQueries][kCount];
   KV_UNROLL
   for (std::size_t i = 0; i < kQueries; ++i) {
@@ -69,14 +79,20 @@ HWY_INLINE void Scores(const float* const* q, const float* const* tile, std::siz
     for (std::size_t t = 0; t < kCount; ++t) acc[i][t] = Zero16();
   }
   for (std::size_t d = 0; d < head_dim; ++d) {
-    V16 k[kCount];
+    V16 k[kStreams][kCount];
     KV_UNROLL
-    for (std::size_t t = 0; t < kCount; ++t) k[t] = Load16(tile[first + t] + d * kLanes);
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      KV_UNROLL
+      for (std::size_t t = 0; t < kCount; ++t) {
+        k[s][t] = Load16(tile.at[s][first + t] + d * kLanes);
+      }
+    }
     KV_UNROLL
     for (std::size_t i = 0; i < kQueries; ++i) {
       const V16 x = Set16(q[i][d]);
+      const std::size_t s = kStreams == 1 ? 0 : i;
       KV_UNROLL
-      for (std::size_t t = 0; t < kCount; ++t) acc[i][t] = Fma16(x, k[t], acc[i][t]);
+      for (std::size_t t = 0; t < kCount; ++t) acc[i][t] = Fma16(x, k[s][t], acc[i][t]);
     }
   }
   const V16 scale16 = Set16(scale);
@@ -95,15 +111,15 @@ constexpr std::size_t kPairTiles = 1;
 #endif
 
 // Of tiles first … tiles − 1.
-template <std::size_t kQueries>
-HWY_INLINE void AllScores(const float* const* q, const float* const* tile, std::size_t first,
-                          std::size_t tiles, std::size_t head_dim, float scale,
+template <std::size_t kQueries, std::size_t kStreams>
+HWY_INLINE void AllScores(const float* const* q, const BlockTiles<kStreams>& tile,
+                          std::size_t first, std::size_t tiles, std::size_t head_dim, float scale,
                           V16 (*scores)[kTiles]) {
   std::size_t t = first;
   constexpr std::size_t kCount = kQueries == 1 ? (kPairTiles > 2 ? 4 : 2) : kPairTiles;
   for (; t + kCount <= tiles; t += kCount)
-    Scores<kQueries, kCount>(q, tile, head_dim, scale, scores, t);
-  for (; t < tiles; ++t) Scores<kQueries, 1>(q, tile, head_dim, scale, scores, t);
+    Scores<kQueries, kCount, kStreams>(q, tile, head_dim, scale, scores, t);
+  for (; t < tiles; ++t) Scores<kQueries, 1, kStreams>(q, tile, head_dim, scale, scores, t);
 }
 
 // What a row sees of a block: positions [begin, end) of its 64.
@@ -115,8 +131,8 @@ struct Visible {
 };
 
 // o[d] = chain over the visible positions of weight · v for kQueries queries that see the same.
-template <std::size_t kQueries, std::size_t kColumns>
-HWY_INLINE void WeighValues(const float (*weights)[kSoftmaxBlock], const float* const* rows,
+template <std::size_t kQueries, std::size_t kColumns, std::size_t kStreams>
+HWY_INLINE void WeighValues(const float (*weights)[kSoftmaxBlock], const BlockTiles<kStreams>& rows,
                             Visible visible, std::size_t head_dim, std::size_t column,
                             const State* states) {
   V16 acc[kQueries][kColumns];
@@ -126,15 +142,20 @@ HWY_INLINE void WeighValues(const float (*weights)[kSoftmaxBlock], const float* 
     for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Zero16();
   }
   for (std::size_t j = visible.begin; j < visible.end; ++j) {
-    const float* row = rows[j / kLanes] + (j % kLanes) * head_dim + column;
-    V16 v[kColumns];
+    const std::size_t offset = (j % kLanes) * head_dim + column;
+    V16 v[kStreams][kColumns];
     KV_UNROLL
-    for (std::size_t c = 0; c < kColumns; ++c) v[c] = Load16(row + c * 16);
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      const float* row = rows.at[s][j / kLanes] + offset;
+      KV_UNROLL
+      for (std::size_t c = 0; c < kColumns; ++c) v[s][c] = Load16(row + c * 16);
+    }
     KV_UNROLL
     for (std::size_t i = 0; i < kQueries; ++i) {
       const V16 w = Set16(weights[i][j]);
+      const std::size_t s = kStreams == 1 ? 0 : i;
       KV_UNROLL
-      for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Fma16(w, v[c], acc[i][c]);
+      for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Fma16(w, v[s][c], acc[i][c]);
     }
   }
   KV_UNROLL
@@ -155,20 +176,20 @@ HWY_INLINE void WeighValuesTail(const float* weights, const float* const* rows, 
   StoreFirst16(acc, state.o + column, head_dim - column);
 }
 
-template <std::size_t kQueries>
-HWY_INLINE void AllValues(const float (*weights)[kSoftmaxBlock], const float* const* rows,
+template <std::size_t kQueries, std::size_t kStreams>
+HWY_INLINE void AllValues(const float (*weights)[kSoftmaxBlock], const BlockTiles<kStreams>& rows,
                           Visible visible, std::size_t head_dim, const State* states) {
   std::size_t column = 0;
   for (; column + 32 <= head_dim; column += 32) {
-    WeighValues<kQueries, 2>(weights, rows, visible, head_dim, column, states);
+    WeighValues<kQueries, 2, kStreams>(weights, rows, visible, head_dim, column, states);
   }
   for (; column + 16 <= head_dim; column += 16) {
-    WeighValues<kQueries, 1>(weights, rows, visible, head_dim, column, states);
+    WeighValues<kQueries, 1, kStreams>(weights, rows, visible, head_dim, column, states);
   }
   if (column < head_dim) {
     KV_UNROLL
     for (std::size_t i = 0; i < kQueries; ++i) {
-      WeighValuesTail(weights[i], rows, visible, head_dim, column, states[i]);
+      WeighValuesTail(weights[i], rows.of(i), visible, head_dim, column, states[i]);
     }
   }
 }
@@ -202,12 +223,13 @@ struct Row {
   const float* q;  // [head_dim]
   float* out;      // [head_dim]
   std::size_t position;
+  std::size_t kv_head;
 };
 
 Row RowOf(const AttentionArgs& args, std::size_t query, std::size_t head) {
   const std::size_t column = head * args.kv.head_dim;
   return {args.q + query * args.q_stride + column, args.out + query * args.out_stride + column,
-          args.first_position + query};
+          args.first_position + query, head / (args.heads / args.kv.kv_heads)};
 }
 
 // What the query sees of the block that starts at position `base`.
@@ -218,9 +240,29 @@ HWY_INLINE Visible VisibleIn(std::size_t base, std::size_t position, std::size_t
           std::min(kSoftmaxBlock, position + 1 - base)};
 }
 
-// kRows rows that read the same kv head, positions ascending.
-template <std::size_t kRows>
-void RowTile(const AttentionArgs& args, const Row* rows, std::size_t kv_head) {
+// Asks for the beginning of each tile of the softmax block at `base`. Within a tile the processor
+// sees the next lines coming; where the next tile lies only the block table knows.
+HWY_INLINE void PrefetchBlock(const KvView& kv, std::size_t base, std::size_t last,
+                              std::size_t kv_head) {
+  constexpr std::size_t kLines = 4;
+  constexpr std::size_t kLineFloats = 16;
+  const std::size_t tile_lines = std::min<std::size_t>(kLines, kv.head_dim);
+  for (std::size_t p = base; p < base + kSoftmaxBlock && p <= last; p += kLanes) {
+    const float* k = KTile(kv, p, kv_head);
+    const float* v = VRow(kv, p, kv_head);
+    for (std::size_t line = 0; line < tile_lines; ++line) {
+      hwy::Prefetch(k + line * kLineFloats);
+      hwy::Prefetch(v + line * kLineFloats);
+    }
+  }
+}
+
+// kRows rows, positions ascending: of one kv head (kStreams = 1), or of one query and a kv head
+// each (kStreams = kRows): chains and reads of several heads go on side by side, where one head's
+// would wait for each other.
+template <std::size_t kRows, std::size_t kStreams>
+void RowTile(const AttentionArgs& args, const Row* rows) {
+  static_assert(kStreams == 1 || kStreams == kRows);
   const KvView& kv = args.kv;
   const std::size_t head_dim = kv.head_dim;
   const std::size_t padded = (head_dim + 15) / 16 * 16;
@@ -239,16 +281,19 @@ void RowTile(const AttentionArgs& args, const Row* rows, std::size_t kv_head) {
   const std::size_t last = rows[kRows - 1].position;
   for (std::size_t base = first / kSoftmaxBlock * kSoftmaxBlock; base <= last;
        base += kSoftmaxBlock) {
-    const float* k_tile[kTiles];
-    const float* v_rows[kTiles];
+    BlockTiles<kStreams> k_tiles;
+    BlockTiles<kStreams> v_rows;
     const std::size_t first_tile = first <= base ? 0 : (first - base) / kLanes;
     const std::size_t tiles = std::min(kTiles, (last - base) / kLanes + 1);
-    for (std::size_t t = first_tile; t < tiles; ++t) {
-      k_tile[t] = KTile(kv, base + t * kLanes, kv_head);
-      v_rows[t] = VRow(kv, base + t * kLanes, kv_head);
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      for (std::size_t t = first_tile; t < tiles; ++t) {
+        k_tiles.at[s][t] = KTile(kv, base + t * kLanes, rows[s].kv_head);
+        v_rows.at[s][t] = VRow(kv, base + t * kLanes, rows[s].kv_head);
+      }
+      PrefetchBlock(kv, base + kSoftmaxBlock, last, rows[s].kv_head);
     }
     V16 scores[kRows][kTiles];
-    AllScores<kRows>(q, k_tile, first_tile, tiles, head_dim, args.scale, scores);
+    AllScores<kRows, kStreams>(q, k_tiles, first_tile, tiles, head_dim, args.scale, scores);
     HWY_ALIGN float weights[kRows][kSoftmaxBlock];
     Visible visible[kRows];
     bool same = true;
@@ -259,12 +304,15 @@ void RowTile(const AttentionArgs& args, const Row* rows, std::size_t kv_head) {
       if (!visible[i].empty()) BlockSoftmax(scores[i], visible[i], block[i], weights[i]);
     }
     if (same) {
-      AllValues<kRows>(weights, v_rows, visible[0], head_dim, block);
+      AllValues<kRows, kStreams>(weights, v_rows, visible[0], head_dim, block);
     } else {
-      KV_UNROLL
-      for (std::size_t i = 0; i < kRows; ++i) {
-        if (!visible[i].empty()) {
-          AllValues<1>(weights + i, v_rows, visible[i], head_dim, block + i);
+      // Rows of one query see the same, so these are queries of one head.
+      if constexpr (kStreams == 1) {
+        KV_UNROLL
+        for (std::size_t i = 0; i < kRows; ++i) {
+          if (!visible[i].empty()) {
+            AllValues<1, 1>(weights + i, v_rows, visible[i], head_dim, block + i);
+          }
         }
       }
     }
@@ -293,20 +341,22 @@ void RowTile(const AttentionArgs& args, const Row* rows, std::size_t kv_head) {
   }
 }
 
-// The given heads, which share a kv head, of one query.
-void HeadTiles(const AttentionArgs& args, std::size_t query, base::IndexRange heads,
-               std::size_t kv_head) {
-  Row rows[kAttentionTileRows];
+// The given heads of one query: those that share a kv head side by side, or, where none do, heads
+// with a kv head each.
+template <bool kShared>
+void HeadTiles(const AttentionArgs& args, std::size_t query, base::IndexRange heads) {
+  constexpr std::size_t kMost = kAttentionTileRows;
+  Row rows[kMost];
   for (std::size_t head = heads.begin; head < heads.end;) {
     const std::size_t left = heads.end - head;
-    const std::size_t count = left >= kAttentionTileRows ? kAttentionTileRows : left >= 2 ? 2 : 1;
+    const std::size_t count = left >= kMost ? kMost : left >= 2 ? 2 : 1;
     for (std::size_t i = 0; i < count; ++i) rows[i] = RowOf(args, query, head + i);
-    if (count == kAttentionTileRows) {
-      RowTile<kAttentionTileRows>(args, rows, kv_head);
+    if (count == kMost) {
+      RowTile<kMost, kShared ? 1 : kMost>(args, rows);
     } else if (count == 2) {
-      RowTile<2>(args, rows, kv_head);
+      RowTile<2, kShared ? 1 : 2>(args, rows);
     } else {
-      RowTile<1>(args, rows, kv_head);
+      RowTile<1, 1>(args, rows);
     }
     head += count;
   }
@@ -315,22 +365,25 @@ void HeadTiles(const AttentionArgs& args, std::size_t query, base::IndexRange he
 void AttentionImpl(const AttentionArgs& args, base::IndexRange queries, base::IndexRange heads) {
   const std::size_t group = args.heads / args.kv.kv_heads;
   const std::size_t tiled = queries.size() / kAttentionTileRows * kAttentionTileRows;
-  for (std::size_t begin = heads.begin; begin < heads.end;) {
-    const std::size_t kv_head = begin / group;
-    const std::size_t end = std::min(heads.end, (kv_head + 1) * group);
-    for (std::size_t head = begin; head < end; ++head) {
-      for (std::size_t i = 0; i < tiled; i += kAttentionTileRows) {
-        Row rows[kAttentionTileRows];
-        for (std::size_t j = 0; j < kAttentionTileRows; ++j) {
-          rows[j] = RowOf(args, queries.begin + i + j, head);
-        }
-        RowTile<kAttentionTileRows>(args, rows, kv_head);
+  for (std::size_t head = heads.begin; head < heads.end && tiled > 0; ++head) {
+    for (std::size_t i = 0; i < tiled; i += kAttentionTileRows) {
+      Row rows[kAttentionTileRows];
+      for (std::size_t j = 0; j < kAttentionTileRows; ++j) {
+        rows[j] = RowOf(args, queries.begin + i + j, head);
       }
+      RowTile<kAttentionTileRows, 1>(args, rows);
     }
-    for (std::size_t query = queries.begin + tiled; query < queries.end; ++query) {
-      HeadTiles(args, query, {begin, end}, kv_head);
+  }
+  for (std::size_t query = queries.begin + tiled; query < queries.end; ++query) {
+    if (group == 1) {
+      HeadTiles<false>(args, query, heads);
+      continue;
     }
-    begin = end;
+    for (std::size_t begin = heads.begin; begin < heads.end;) {
+      const std::size_t end = std::min(heads.end, (begin / group + 1) * group);
+      HeadTiles<true>(args, query, {begin, end});
+      begin = end;
+    }
   }
 }
 

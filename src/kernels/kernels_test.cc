@@ -172,7 +172,8 @@ TEST_P(OnTarget, AttentionHasTheReferenceBits) {
         Case{2, 1, 64, 64, 200, 6}, Case{2, 2, 16, 256, 1020, 9}, Case{1, 1, 33, 16, 2100, 5},
         Case{7, 1, 32, 16, 70, 3}, Case{6, 2, 16, 16, 1500, 7}, Case{1, 1, 16, 16, 0, 70, 1},
         Case{4, 2, 20, 16, 0, 150, 7}, Case{2, 1, 32, 32, 2040, 40, 64},
-        Case{3, 1, 48, 16, 1100, 70, 65}, Case{2, 2, 16, 64, 2000, 9, 1000}}) {
+        Case{3, 1, 48, 16, 1100, 70, 65}, Case{2, 2, 16, 64, 2000, 9, 1000},
+        Case{7, 7, 20, 32, 1050, 6}, Case{7, 7, 32, 16, 1050, 6, 300}}) {
     const std::size_t length = c.first + c.queries;
     const std::size_t width = c.heads * c.head_dim, kv_width = c.kv_heads * c.head_dim;
     const std::size_t blocks = (length + c.block_tokens - 1) / c.block_tokens;

@@ -45,14 +45,16 @@ void StepRows::CopyWanted(const base::Member& member, const float* x, std::size_
   }
 }
 
-// Heads of a group that go to one member together, so that they share the reads of K and V: with
-// few queries, unless that left members without work.
+// Heads that go to one member together, with few queries: of a group, so that they share the reads
+// of K and V, or, where groups are of one head, so that their reads and chains overlap. Fewer, if
+// that left members without work.
 std::size_t StepRows::HeadsPerUnit(const base::Member& member, std::size_t queries,
                                    const AttendArgs& args) const {
   if (queries >= kernels::kAttentionTileRows) return 1;
   const std::size_t group = args.heads / args.kv_heads;
-  const std::size_t heads = std::min(group, kernels::kAttentionTileRows);
-  return slices_.size() * args.heads / heads >= member.count() ? heads : 1;
+  std::size_t heads = std::min(group == 1 ? args.heads : group, kernels::kAttentionTileRows);
+  while (heads > 1 && slices_.size() * args.heads / heads < member.count()) heads /= 2;
+  return heads;
 }
 
 // Work units of some heads and up to 16 queries, dealt out in turn: later queries see more keys, so
@@ -78,7 +80,7 @@ void StepRows::Attend(const base::Member& member, std::size_t layer, bool last,
     const std::size_t unit_heads = HeadsPerUnit(member, count, a);
     for (std::size_t begin = 0; begin < count; begin += kUnitQueries) {
       for (std::size_t head = 0; head < a.heads;) {
-        const std::size_t group_end = (head / group + 1) * group;
+        const std::size_t group_end = group == 1 ? a.heads : (head / group + 1) * group;
         const std::size_t end = std::min(head + unit_heads, group_end);
         if (unit++ % member.count() == member.index()) {
           kernels::Attention(args, {begin, std::min(count, begin + kUnitQueries)}, {head, end});

@@ -51,8 +51,9 @@ inline std::size_t FirstVisible(std::size_t position, std::size_t window) {
   return position < window ? 0 : position - window + 1;
 }
 
-// Rows computed side by side: consecutive queries of a head, or, where there are fewer, heads of one
-// query. One read of K and V serves all that share a kv head; those that do not at least overlap.
+// Rows computed side by side: consecutive queries of a head, or, where there are fewer, heads of
+// one query. One read of K and V serves all that share a kv head; those that do not at least
+// overlap.
 inline constexpr std::size_t kAttentionTileRows = 4;
 
 }  // namespace kvasir::kernels

@@ -41,7 +41,7 @@ void AddAcrosticCommand(CommandSet& commands) {
   command->add_option("HEADS", flags->heads, "one Chinese character for each line")
       ->required()
       ->type_name("TEXT");
-  AddUint(command, "--chars", flags->chars, {}, "characters in a line: 5 or 7; default 7");
+  AddUint(command, "--chars", flags->chars, {5, 7}, "characters in a line: 5 or 7; default 7");
   commands.OnRun(command, [flags] { return RunAcrostic(*flags); });
 }
 

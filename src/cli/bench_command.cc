@@ -185,14 +185,9 @@ void AddBenchCommand(CommandSet& commands) {
   AddUint(command, "--threads", flags->threads, {1, 1024}, "threads of a step; default 1");
   AddUint(command, "--repetitions", flags->repetitions, {1, 100000},
           "medians are taken over so many; default 9");
-  command->add_option("--tokens", flags->tokens, "lengths to measure, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--sequences", flags->sequences,
-                   "batch and train: how many at once, e.g. 1,8,32")
-      ->delimiter(',')
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4096}));
+  AddUints(command, "--tokens", flags->tokens, {1, 1 << 20}, "lengths to measure, as 512,4096");
+  AddUints(command, "--sequences", flags->sequences, {1, 4096},
+           "batch, cache and train: how many at once, as 1,8,32");
   command->add_option("--plot", flags->plot, "cache: draw the times into this SVG file")
       ->type_name("F.svg");
   command->add_flag("--quick", flags->quick, "cache: short texts and small batches only");

@@ -94,14 +94,17 @@ base::Result<int> ParseAndRun(int argc, char** argv) {
     fmt::print("{}", out.str());
     return 0;
   } catch (const CLI::ParseError& error) {
-    const auto chosen = app.get_subcommands();
-    if (chosen.empty() && argc > 1 && argv[1][0] != '-') {
+    std::string path;  // Of the command, which may be one of another's.
+    for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+      at = at->get_subcommands().front();
+      path += at->get_name() + " ";
+    }
+    if (path.empty() && argc > 1 && argv[1][0] != '-') {
       return base::WithHint(MakeError(ErrorCode::kUsage, "there is no command '{}'", argv[1]),
                             "kvasir --help lists them");
     }
     return base::WithHint(MakeError(ErrorCode::kUsage, "{}", error.what()),
-                          fmt::format("kvasir {}--help tells what is allowed",
-                                      chosen.empty() ? "" : chosen.front()->get_name() + " "));
+                          fmt::format("kvasir {}--help tells what is allowed", path));
   }
   if (app.get_subcommands().empty()) {
     return base::WithHint(MakeError(ErrorCode::kUsage, "a command is needed"),

@@ -95,6 +95,16 @@ base::Result<engine::GenerateRequest> RequestOfPrompt(const OpenModel& open, con
   return MakeError(ErrorCode::kBadData, "{}: {}", prompt.source, checked.error().message);
 }
 
+base::Result<void> CheckKvBudget(const GenerateFlags& flags, const OpenModel& open,
+                                 const Prompt& prompt, const engine::GenerateRequest& request) {
+  const model::ModelShape& shape = open.loaded.model->shape();
+  const auto checked = engine::CheckBudget(shape, GeneratorOptionsOf(flags.model),
+                                           engine::MostPositions(request, shape));
+  if (checked) return checked;
+  return MakeError(checked.error().code, "--kv-budget: {}{}",
+                   prompt.from_file ? prompt.source + ": " : "", checked.error().message);
+}
+
 ordered_json SettingsOf(const GenerateFlags& flags, const engine::GenerateRequest& base) {
   ordered_json settings = ToJson(base.sampling);
   settings["max_tokens"] = base.max_tokens;
@@ -122,9 +132,7 @@ base::Result<Generation> MakeGeneration(const GenerateFlags& flags, const OpenMo
   }
   for (const Prompt& prompt : prompts) {
     KV_TRY(auto request, RequestOfPrompt(open, prompt, base));
-    const model::ModelShape& shape = open.loaded.model->shape();
-    KV_TRY(engine::CheckBudget(shape, GeneratorOptionsOf(flags.model),
-                               engine::LongestText(request, shape)));
+    KV_TRY(CheckKvBudget(flags, open, prompt, request));
     generation.requests.push_back(std::move(request));
   }
   generation.settings = SettingsOf(flags, base);

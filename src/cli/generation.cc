@@ -86,7 +86,7 @@ void AddKvBudgetFlag(CLI::App* command, ModelFlags& flags) {
   AddBytes(
       command, "--kv-budget", flags.kv_budget, {1},
       "most bytes of cached keys and values, as 512MiB; texts that find no room wait; default: "
-      "enough for all");
+      "enough for the 32 texts that run at once");
 }
 
 engine::GeneratorOptions GeneratorOptionsOf(const ModelFlags& flags) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <system_error>
@@ -138,6 +139,23 @@ CLI::Option* AddBytes(CLI::App* command, const std::string& flags,
              },
              help)
       ->type_name("BYTES");
+}
+
+CLI::Option* AddUints(CLI::App* command, const std::string& flags,
+                      std::vector<std::uint64_t>& values, UintRange range,
+                      const std::string& help) {
+  const auto parse = [range](std::string_view name,
+                             std::string_view text) -> base::Result<std::vector<std::uint64_t>> {
+    std::vector<std::uint64_t> numbers;
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      KV_TRY(const std::uint64_t number, ParseUint(name, text.substr(begin, end - begin), range));
+      numbers.push_back(number);
+      begin = end + 1;
+    }
+    return numbers;
+  };
+  return AddParsed(command, flags, values, parse, help)->type_name("N,…");
 }
 
 CLI::Option* AddFloat(CLI::App* command, const std::string& flags, float& value, FloatRange range,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -48,6 +49,9 @@ CLI::Option* AddUint(CLI::App* command, const std::string& flags,
 CLI::Option* AddBytes(CLI::App* command, const std::string& flags,
                       std::optional<std::uint64_t>& value, UintRange range,
                       const std::string& help);
+// Several, separated by commas: 512,4096.
+CLI::Option* AddUints(CLI::App* command, const std::string& flags,
+                      std::vector<std::uint64_t>& values, UintRange range, const std::string& help);
 CLI::Option* AddFloat(CLI::App* command, const std::string& flags, float& value, FloatRange range,
                       const std::string& help);
 CLI::Option* AddFloat(CLI::App* command, const std::string& flags, double& value, FloatRange range,

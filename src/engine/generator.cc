@@ -34,7 +34,7 @@ base::Result<GenerateReport> Generator::Run(std::span<const GenerateRequest> req
   for (std::size_t i = 0; i < requests.size(); ++i) {
     base::Result<void> checked = CheckRequest(requests[i], model_.shape());
     if (checked) {
-      checked = CheckBudget(model_.shape(), options_, LongestText(requests[i], model_.shape()));
+      checked = CheckBudget(model_.shape(), options_, MostPositions(requests[i], model_.shape()));
     }
     if (checked) continue;
     base::Error error = checked.error();

@@ -46,6 +46,11 @@ base::Result<void> CheckRequest(const GenerateRequest& request, const model::Mod
 // Most tokens that prompt and continuation may come to. Requires a checked request.
 std::uint64_t LongestText(const GenerateRequest& request, const model::ModelShape& shape);
 
+// Most positions of it that the cache holds: the last token is drawn, but never computed.
+inline std::uint64_t MostPositions(const GenerateRequest& request, const model::ModelShape& shape) {
+  return LongestText(request, shape) - 1;
+}
+
 enum class FinishReason {
   kStop,        // A stop string or an end token.
   kLength,      // max_tokens, or the end of the model's context.

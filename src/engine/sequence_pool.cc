@@ -70,7 +70,7 @@ base::Result<void> CheckBudget(const model::ModelShape& shape, const GeneratorOp
   const std::uint64_t blocks = geometry.BlocksFor(tokens);
   if (blocks <= capacity) return base::Success();
   return MakeError(ErrorCode::kUsage,
-                   "the cache budget of {} bytes holds {} tokens, but this text may grow to {}, "
+                   "the cache budget of {} bytes holds {} positions, but this text may need {}, "
                    "which take {} bytes",
                    budget, capacity * geometry.block_tokens(), tokens,
                    blocks * geometry.block_bytes());

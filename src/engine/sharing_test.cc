@@ -183,14 +183,17 @@ TEST_F(SharingTest, AnyBudgetGivesTheSameBits) {
 TEST_F(SharingTest, ATextThatCannotFitIsRefusedBeforeAnythingIsComputed) {
   const std::vector<GenerateRequest> requests = {
       {.prompt = Prompt(20), .max_tokens = 5},
-      {.prompt = Prompt(30), .max_tokens = 51}};  // 81 tokens: 6 blocks.
+      {.prompt = Prompt(30), .max_tokens = 52}};  // 81 positions, 82 tokens: 6 blocks.
   const auto refused = Make({.kv_budget_bytes = 5 * kBlockBytes + 1})->Run(requests);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, base::ErrorCode::kUsage);
   EXPECT_THAT(refused.error().message,
-              HasSubstr("prompt 2: the cache budget of 30721 bytes holds 80 tokens"));
+              HasSubstr("prompt 2: the cache budget of 30721 bytes holds 80 positions"));
   EXPECT_THAT(refused.error().message, HasSubstr("81, which take 36864 bytes"));
   EXPECT_TRUE(Make({.kv_budget_bytes = 6 * kBlockBytes})->Run(requests));
+  // Blocks that the text fills whole are enough.
+  const GenerateRequest full = {.prompt = Prompt(30), .max_tokens = 51};
+  EXPECT_TRUE(Make({.kv_budget_bytes = 5 * kBlockBytes})->Run(std::span(&full, 1)));
 }
 
 TEST_F(SharingTest, ABudgetBelowOneBlockIsRefused) {

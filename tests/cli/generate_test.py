@@ -102,18 +102,18 @@ class GenerateTest(program.CliTest):
         self.assertLessEqual(out["cache"]["bytes"], 32768)
         self.assertGreater(out["cache"]["preemptions"], 0)
         self.assertEqual(out["settings"]["kv_budget"], 32768)
-        self.refused(2, "--kv-budget.*16384 bytes holds 32 positions.*40.*24576 bytes", "generate",
-                     *arguments, "--kv-budget", "16KiB")
+        self.refused(2, "--kv-budget.*16384 bytes holds 32 positions.*40.*24576 bytes",
+                     "generate", *arguments, "--kv-budget", "16KiB")
         # The last token is never computed: 17 + 16 tokens are 32 positions.
         self.assertEqual(self.ids(*arguments[:2], "-n", 16, "--kv-budget", "16KiB"),
                          self.ids(*arguments[:2], "-n", 16))
         self.refused(2, "--kv-budget.*needs? 33", "generate", *arguments[:2], "-n", 17,
                      "--kv-budget", "16KiB")
         path = self.path("prompts.jsonl", '{"prompt":"春"}\n{"prompt":"春","max_tokens":40}')
-        self.refused(2, "--kv-budget.*line 2.*needs? 40", "generate", "--prompts-file", path, "-n", 9,
-                     "--kv-budget", "16KiB")
-        self.refused(2, "--kv-budget.*budget is 8191 bytes.*one block of 8192", "generate", "--kv-budget",
-                     "8191")
+        self.refused(2, "--kv-budget.*line 2.*needs? 40", "generate", "--prompts-file", path,
+                     "-n", 9, "--kv-budget", "16KiB")
+        self.refused(2, "--kv-budget.*budget is 8191 bytes.*one block of 8192", "generate",
+                     "--kv-budget", "8191")
         for bad in ("0", "-1", "x", "1KB5", "99999999999999999999GiB", ""):
             self.refused(2, "--kv-budget", "generate", "--seed", 1, f"--kv-budget={bad}")
 

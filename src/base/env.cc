@@ -78,7 +78,9 @@ class PosixWritableFile : public WritableFile {
 class PosixEnv : public Env {
  public:
   Result<std::unique_ptr<FileBytes>> Map(const std::string& path) override {
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // O_NONBLOCK: to open a pipe that nobody writes to would wait for ever. Regular files ignore
+    // it.
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return SystemError("open", path, errno);
     struct stat info {};
     if (fstat(fd, &info) != 0) {

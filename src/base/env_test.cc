@@ -1,6 +1,7 @@
 #include "base/env.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -38,6 +39,17 @@ TEST_F(EnvTest, ErrorsNameThePath) {
     ASSERT_FALSE(result.has_value());
     EXPECT_EQ(result.error().code, ErrorCode::kIo);
     EXPECT_NE(result.error().message.find(path), std::string::npos);
+  }
+}
+
+// A pipe that nobody writes to, too: no waiting for a writer.
+TEST_F(EnvTest, WhatIsNoRegularFileIsRefusedAtOnce) {
+  const std::string pipe = directory_ + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, std::string("/dev/null"), directory_}) {
+    const auto result = Env::Default().Map(path);
+    ASSERT_FALSE(result.has_value());
+    EXPECT_EQ(result.error().message, "cannot read '" + path + "': not a regular file");
   }
 }
 

@@ -23,7 +23,9 @@
 
 namespace kvasir::formats {
 
-inline constexpr std::size_t kGgufMaxTensorNameBytes = 64;
+// Read and written alike. The format's text says 64; the ggml library, which nearly all readers
+// use, keeps names in a field of 64 with a NUL at its end and refuses a name of 64.
+inline constexpr std::size_t kGgufMaxTensorNameBytes = 63;
 inline constexpr std::uint64_t kGgufDefaultAlignment = 32;
 
 // A view into the file's bytes.

@@ -13,9 +13,6 @@ namespace {
 
 using base::Result;
 
-// One byte less than a file may hold: the ggml library keeps names in a fixed field with a NUL.
-constexpr std::size_t kMaxWrittenNameBytes = kGgufMaxTensorNameBytes - 1;
-
 void AppendBytes(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
@@ -147,7 +144,7 @@ Result<void> GgufWriter::Check() const {
   }
   std::set<std::string_view> names;
   for (const Tensor& tensor : tensors_) {
-    KV_TRY(CheckWritableName("tensor name", tensor.name, kMaxWrittenNameBytes));
+    KV_TRY(CheckWritableName("tensor name", tensor.name, kGgufMaxTensorNameBytes));
     if (!names.insert(tensor.name).second) {
       return base::MakeError(base::ErrorCode::kUsage,
                              "tensor name {} was added twice, names must be unique",

@@ -138,7 +138,7 @@ TEST(Gbnf, RefusesBadSyntax) {
   EXPECT_THAT(ErrorOf("root ::= \"\\ud800\""), HasSubstr("U+D800"));
   EXPECT_THAT(ErrorOf("root ::= <[5]>"), HasSubstr("tokens"));
   EXPECT_THAT(ErrorOf("root ::= \"\xff\""), HasSubstr("not UTF-8"));
-  EXPECT_THAT(ErrorOf("root ::= " + std::string(60000, '(')), HasSubstr("more than 1000 deep"));
+  EXPECT_THAT(ErrorOf("root ::= " + std::string(60000, '(')), HasSubstr("more than 250 deep"));
 }
 
 // Whatever a random walk reaches can be completed.

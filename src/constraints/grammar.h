@@ -17,7 +17,7 @@ namespace kvasir::constraints {
 // The limits of every front end; above them a text is refused by name, at them it works.
 inline constexpr std::uint64_t kMaxRepeat = 1'000'000;        // In r{n,m}.
 inline constexpr std::uint64_t kMaxNestedRepeat = 100'000;    // The product of nested counts.
-inline constexpr std::size_t kMaxNesting = 1'000;             // Of parentheses.
+inline constexpr std::size_t kMaxNesting = 250;               // Of parentheses.
 inline constexpr std::size_t kMaxConstraintBytes = 1u << 20;  // Of a regex, grammar or schema.
 
 // Moved, not copied: its terms are its own. Invariants:

@@ -135,7 +135,7 @@ TEST(Regex, RefusesByNameAndPlace) {
   EXPECT_THAT(ErrorOf("a\\"), HasSubstr("backslash at the end"));
   EXPECT_THAT(ErrorOf("a\xff"), HasSubstr("at byte 1: 0xff is not UTF-8"));
   EXPECT_THAT(ErrorOf("(^a){2,3}"), HasSubstr("counted repeat"));
-  EXPECT_THAT(ErrorOf(std::string(60000, '(')), HasSubstr("nested more than 1000"));
+  EXPECT_THAT(ErrorOf(std::string(60000, '(')), HasSubstr("nested more than 250"));
   EXPECT_THAT(ErrorOf("((ab|c{1,1000}){1,1000}d)"), HasSubstr("multiply to more than 100000"));
   EXPECT_THAT(ErrorOf(std::string((1u << 20) + 1, 'a')), HasSubstr("the limit"));
 }
@@ -224,6 +224,34 @@ RandomRegex MakeRandomRegex(std::mt19937_64& random, int depth) {
               all};
     }
   }
+}
+
+// Counts inside each other do not multiply: positions that others cover are left out.
+TEST(Regex, NestedCountsReadLongTexts) {
+  for (const char* regex : {"(.{0,100},?){0,1000}", "(.{2,100},?){3,1000}",
+                            "((a{0,40}b?){0,40},?){0,60}", "(a{1,100}b?){50,1000}"}) {
+    SCOPED_TRACE(regex);
+    Recognizer recognizer(CompileRegex(regex).value(), std::size_t{40} << 20);
+    EXPECT_TRUE(Accepts(recognizer, std::string(2000, 'a')));
+    EXPECT_TRUE(recognizer.Status());
+  }
+  Recognizer recognizer(CompileRegex("(.{0,10},?){0,20}").value());
+  EXPECT_TRUE(Accepts(recognizer, std::string(200, 'a')));
+  EXPECT_FALSE(Accepts(recognizer, std::string(201, 'a')));
+  EXPECT_TRUE(Accepts(recognizer, std::string(19, ',') + std::string(10, 'a') + ","));
+}
+
+// What needs more than the limit is no answer, and said to be none.
+TEST(Regex, LimitOfMemoryIsKept) {
+  const std::size_t limit = 4u << 20;
+  Recognizer recognizer(CompileRegex("((a{300}|a{301}|a{305}),?){1,300}").value(), limit);
+  StateId state = recognizer.start();
+  int read = 0;
+  for (; read < 60'000 && state != kDeadState; ++read) state = recognizer.Step(state, 'a');
+  ASSERT_FALSE(recognizer.Status());
+  EXPECT_LT(read, 60'000);
+  EXPECT_EQ(recognizer.Step(recognizer.start(), 'x'), kDeadState);
+  EXPECT_THAT(recognizer.Status().error().message, HasSubstr("4 MiB, the limit"));
 }
 
 // On all texts of a small world; and what is alive can end.

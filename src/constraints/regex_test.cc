@@ -143,7 +143,7 @@ TEST(Regex, RefusesByNameAndPlace) {
 TEST(Regex, LimitsWorkAtTheLimit) {
   EXPECT_TRUE(CompileRegex("a{1000000}"));
   EXPECT_TRUE(CompileRegex("(ab|c{1,1000}){1,100}"));
-  EXPECT_TRUE(CompileRegex(std::string(1000, '(') + "a" + std::string(1000, ')')));
+  EXPECT_TRUE(CompileRegex(std::string(250, '(') + "a" + std::string(250, ')')));
   EXPECT_TRUE(CompileRegex(std::string(1u << 20, 'a')));
 }
 

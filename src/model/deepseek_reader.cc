@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/file_tensors.h"
+#include "model/known_keys.h"
 
 namespace kvasir::model {
 namespace {
@@ -18,13 +19,15 @@ std::string Key(std::string_view name) { return "deepseek2." + std::string(name)
 
 // What the pass does not compute.
 base::Result<void> RefuseOthers(const GgufMetadata& metadata, std::uint64_t layers) {
-  KV_TRY(const auto experts, metadata.OptionalUint(Key("expert_count")));
   KV_TRY(const auto dense, metadata.OptionalUint(Key("leading_dense_block_count")));
-  if (experts && *experts > 0 && dense.value_or(0) < layers) {
-    return MakeError(ErrorCode::kBadData,
-                     "{} is {} and {} {} of {} layers; mixtures of experts are not supported",
-                     Key("expert_count"), *experts, Key("leading_dense_block_count"),
-                     dense.value_or(0), layers);
+  for (const char* name : {"expert_count", "expert_shared_count"}) {
+    KV_TRY(const auto experts, metadata.OptionalUint(Key(name)));
+    if (experts && *experts > 0 && dense.value_or(0) < layers) {
+      return MakeError(ErrorCode::kBadData,
+                       "{} is {} and {} {} of {} layers; mixtures of experts are not supported",
+                       Key(name), *experts, Key("leading_dense_block_count"), dense.value_or(0),
+                       layers);
+    }
   }
   KV_TRY(const auto predicting, metadata.OptionalUint(Key("nextn_predict_layers")));
   if (predicting && *predicting > 0) {
@@ -110,6 +113,7 @@ base::Result<DeepseekConfig> ReadConfig(const GgufFile& file, std::size_t vocab)
 
 base::Result<std::unique_ptr<DeepseekModel>> ReadDeepseek(const GgufFile& file, std::size_t vocab) {
   KV_TRY(const DeepseekConfig config, ReadConfig(file, vocab));
+  KV_TRY(RefuseOtherKeys(file.metadata(), "deepseek2", vocab));
   std::vector<TensorSpec> specs = DeepseekTensors(config);
   KV_TRY(CheckTensors(file, specs));
   KV_TRY(RefuseOtherTensors(file, specs));

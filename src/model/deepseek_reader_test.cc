@@ -173,6 +173,15 @@ TEST(DeepseekReaderTest, RefusesWhatItDoesNotCompute) {
       "mixtures of experts are not supported");
   // Experts that no layer uses are none.
   EXPECT_TRUE(Read(FileBytes(Set("expert_count", std::uint32_t{64}))).has_value());
+  ExpectRefused(
+      [](GgufWriter& writer) {
+        writer.Set("deepseek2.expert_shared_count", std::uint32_t{2});
+        writer.Set("deepseek2.leading_dense_block_count", std::uint32_t{1});
+      },
+      "deepseek2.expert_shared_count is 2");
+  ExpectRefused(Set("attention.sliding_window", std::uint32_t{9}), "attention.sliding_window");
+  ExpectRefused(Set("attention.indexer.top_k", std::uint32_t{9}), "attention.indexer.top_k");
+  ExpectRefused(Set("vocab_size", std::uint32_t{30}), "deepseek2.vocab_size is 30");
   ExpectRefused(Set("nextn_predict_layers", std::uint32_t{1}), "nextn_predict_layers is 1");
   ExpectRefused(Set("rope.scaling.type", "yarn"), "yarn");
   ExpectRefused(Set("rope.scaling.yarn_log_multiplier", 0.07f), "yarn_log_multiplier");

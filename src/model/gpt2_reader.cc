@@ -1,6 +1,7 @@
 #include "model/gpt2_reader.h"
 
 #include "model/file_tensors.h"
+#include "model/known_keys.h"
 
 namespace kvasir::model {
 namespace {
@@ -36,6 +37,7 @@ base::Result<Gpt2Config> ReadConfig(const formats::GgufFile& file, std::size_t v
 base::Result<std::unique_ptr<Gpt2Model>> ReadGpt2(const formats::GgufFile& file,
                                                   std::size_t vocab) {
   KV_TRY(const Gpt2Config config, ReadConfig(file, vocab));
+  KV_TRY(RefuseOtherKeys(file.metadata(), "gpt2", vocab));
   KV_TRY(CheckTensors(file, Gpt2Tensors(config)));
   return Gpt2Model::Make(config, FileSource(file));
 }

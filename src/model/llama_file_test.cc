@@ -230,6 +230,9 @@ TEST_F(LlamaFileTest, RefusesBadMetadata) {
   ExpectRefused(set("llama.rope.dimension_count", U{12}), "dimension_count is 12");
   ExpectRefused(set("llama.rope.scaling.type", "yarn"), "'yarn'");
   ExpectRefused(set("llama.expert_count", U{8}), "mixtures of experts");
+  ExpectRefused(set("llama.logit_scale", 2.0f), "'llama.logit_scale' is 2; only 1");
+  ExpectRefused(set("llama.attention.scale", 0.5f), "'llama.attention.scale' is 0.5");
+  ExpectRefused(set("llama.vocab_size", U{268}), "llama.vocab_size is 268");
   ExpectRefused(set("llama.attention.sliding_window", U{0}), "sliding_window is 0");
   ExpectRefused(set("llama.attention.sliding_window", std::uint64_t{1} << 63),
                 "sliding_window is 9223372036854775808");
@@ -239,6 +242,8 @@ TEST_F(LlamaFileTest, RefusesBadMetadata) {
       writer.Set("llama.attention.sliding_window_pattern", value);
     };
   };
+  ExpectRefused(set("llama.attention.sliding_window_pattern", U{2}),
+                "llama.attention.sliding_window is missing");
   ExpectRefused(pattern(U{0}), "sliding_window_pattern is 0");
   ExpectRefused(pattern(std::vector<bool>{true}), "array of 1 bool");
   ExpectRefused(pattern("all"), "sliding_window_pattern");

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/file_tensors.h"
+#include "model/known_keys.h"
 
 namespace kvasir::model {
 namespace {
@@ -39,12 +40,15 @@ base::Result<void> ReadHeads(const GgufMetadata& metadata, LlamaConfig& config) 
 // layer sees all) or a list of bools, one a layer (true: the layer has the window).
 base::Result<void> ReadWindows(const GgufMetadata& metadata, LlamaConfig& config) {
   const std::string key = config.Key("attention.sliding_window");
+  const std::string pattern_key = key + "_pattern";
+  const formats::GgufValue* pattern = metadata.Find(pattern_key);
   KV_TRY(const auto window, metadata.OptionalUint(key));
+  if (!window && pattern != nullptr) {
+    return MakeError(ErrorCode::kBadData, "{} is missing, which {} needs", key, pattern_key);
+  }
   if (!window) return base::Success();
   if (*window == 0) return MakeError(ErrorCode::kBadData, "{} is 0; at least 1 is allowed", key);
   config.windows.assign(config.layers, *window);
-  const std::string pattern_key = key + "_pattern";
-  const formats::GgufValue* pattern = metadata.Find(pattern_key);
   if (pattern == nullptr) return base::Success();
   if (pattern->is_array()) {
     const auto has_window = pattern->AsBoolArray();
@@ -106,6 +110,7 @@ base::Result<LlamaConfig> ReadConfig(const GgufFile& file, LlamaFamily family, s
 base::Result<std::unique_ptr<LlamaModel>> ReadLlama(const GgufFile& file, LlamaFamily family,
                                                     std::size_t vocab) {
   KV_TRY(const LlamaConfig config, ReadConfig(file, family, vocab));
+  KV_TRY(RefuseOtherKeys(file.metadata(), ArchitectureName(family), vocab));
   const std::vector<TensorSpec> specs = LlamaTensors(config);
   KV_TRY(CheckTensors(file, specs));
   KV_TRY(RefuseOtherTensors(file, specs));

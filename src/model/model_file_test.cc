@@ -119,6 +119,9 @@ TEST_F(ModelFileTest, RefusesBadMetadata) {
   for (float eps : {0.0f, -1.0f, NAN, INFINITY}) {
     ExpectRefused(set("gpt2.attention.layer_norm_epsilon", eps), "layer_norm_epsilon");
   }
+  ExpectRefused(set("gpt2.logit_scale", 2.0f), "'gpt2.logit_scale' is 2; only 1 is supported");
+  ExpectRefused(set("gpt2.attention.sliding_window", std::uint32_t{9}), "sliding_window");
+  ExpectRefused(set("gpt2.vocab_size", std::uint32_t{266}), "gpt2.vocab_size is 266");
   ExpectRefused(set("tokenizer.ggml.model", "rwkv"), "tokenizer.ggml.model");
 }
 

@@ -82,8 +82,7 @@ base::Result<void> ReadScaling(const formats::GgufFile& file, const RopeKeys& ke
                                RopeSettings& rope) {
   KV_TRY(const auto named, file.metadata().OptionalString(keys.Key("scaling.type")));
   const std::string_view type = named.value_or("linear");
-  if (type == "none") return base::Success();
-  if (type != "linear" && type != "ntk" && type != "llama3") {
+  if (type != "none" && type != "linear" && type != "ntk" && type != "llama3") {
     return MakeError(ErrorCode::kBadData, "{} is {}; supported are none, linear, ntk and llama3",
                      keys.Key("scaling.type"), formats::Quoted(type));
   }
@@ -92,8 +91,14 @@ base::Result<void> ReadScaling(const formats::GgufFile& file, const RopeKeys& ke
     return MakeError(ErrorCode::kBadData, "{} is {}; allowed is 1", keys.Key("scaling.attn_factor"),
                      *attention);
   }
+  if (type == "none") return base::Success();
   if (type == "linear") {
-    KV_TRY(const double older, keys.Between("scale_linear", 1.0, kMinFactor, kMaxFactor));
+    KV_TRY(auto older, keys.Float("scale_linear"));
+    if (older) {
+      KV_TRY(CheckBetween(keys.Key("scale_linear"), *older, kMinFactor, kMaxFactor));
+    } else if (!named) {
+      older = 1.0;  // Nothing says that anything is scaled.
+    }
     KV_TRY(const double factor, keys.Between("scaling.factor", older, kMinFactor, kMaxFactor));
     rope.factor = static_cast<float>(factor);
     return base::Success();

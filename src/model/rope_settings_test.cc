@@ -152,6 +152,13 @@ TEST(RopeSettings, RefusesByNameAndValue) {
   refused(set("llama.rope.scaling.type", std::uint32_t{1}), "scaling.type");
   refused(set("llama.rope.scaling.attn_factor", 0.5f), "attn_factor is 0.5");
   refused(set("llama.rope.scaling.type", "ntk"), "scaling.factor is missing");
+  refused(set("llama.rope.scaling.type", "linear"), "scaling.factor is missing");
+  refused(
+      [](GgufWriter& w) {
+        w.Set("llama.rope.scaling.type", "none");
+        w.Set("llama.rope.scaling.attn_factor", 0.5f);
+      },
+      "attn_factor is 0.5");
   const auto llama3 = [](const char* key, auto value) {
     return [key, value](GgufWriter& w) {
       w.Set("llama.rope.scaling.type", "llama3");

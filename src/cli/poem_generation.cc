@@ -80,8 +80,13 @@ void AddPoemFlags(CLI::App* command, PoemFlags& flags) {
       ->type_name("RULE");
   AddUint(command, "--best-of", flags.best_of, {1, engine::kMaxChoices},
           "draw N poems for each and keep the one most probable to the model; default 1");
-  AddUint(command, "--beam", flags.beam, {1, engine::kMaxBeams},
-          "draw nothing: keep the N most probable beginnings, and show the best --count poems");
+  CLI::Option* beam =
+      AddUint(command, "--beam", flags.beam, {1, engine::kMaxBeams},
+              "draw nothing: keep the N most probable beginnings, and show the best --count poems");
+  for (const char* of_draws :
+       {"--temperature", "--top-k", "--top-p", "--min-p", "--repeat-penalty", "--seed"}) {
+    beam->excludes(command->get_option(of_draws));
+  }
   command
       ->add_option("--corpus", flags.corpus,
                    "tell the longest run of each poem that stands in this text")
@@ -151,7 +156,7 @@ base::Result<int> RunPoems(const OpenModel& open, const PoemFlags& flags,
   if (!flags.corpus.empty()) {
     KV_TRY(corpus, OpenCorpus(flags.corpus));
   }
-  generation.seed = flags.beam == 0 ? SeedOfRun(flags.sampling) : flags.sampling.seed.value_or(0);
+  generation.seed = flags.beam == 0 ? SeedOfRun(flags.sampling) : 0;
   request.seed = generation.seed;
   generation.settings = ToJson(request.sampling);
   generation.settings["count"] = flags.sampling.count;

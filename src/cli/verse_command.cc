@@ -1,5 +1,6 @@
 // kvasir verse --form FORM: a poem of exactly that form.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace {
 struct VerseFlags {
   PoemFlags poem;
   std::string form;
-  std::string heads;
+  std::optional<std::string> heads;
 };
 
 base::Result<int> RunVerse(const VerseFlags& flags) {
@@ -23,7 +24,8 @@ base::Result<int> RunVerse(const VerseFlags& flags) {
   KV_TRY(auto matcher, constraints::MakeVerseMatcher(open.loaded.tokenizer->vocabulary(), form,
                                                      flags.heads, rules));
   return RunPoems(open, flags.poem, std::move(matcher),
-                  {{"form", flags.form}, {"heads", flags.heads}}, /*line_breaks=*/false);
+                  {{"form", flags.form}, {"heads", flags.heads.value_or("")}},
+                  /*line_breaks=*/false);
 }
 
 }  // namespace
@@ -39,7 +41,9 @@ void AddVerseCommand(CommandSet& commands) {
                    "wujue (4 lines of 5), qijue (4 of 7), wulv (8 of 5) or qilv (8 of 7)")
       ->required()
       ->type_name("FORM");
-  command->add_option("--heads", flags->heads, "one Chinese character for each line")
+  command
+      ->add_option("--heads", flags->heads,
+                   "one Chinese character for each line, all in the model's vocabulary")
       ->type_name("TEXT");
   commands.OnRun(command, [flags] { return RunVerse(*flags); });
 }

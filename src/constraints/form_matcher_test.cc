@@ -56,14 +56,14 @@ std::vector<Form> AllForms(const Vocabulary& vocabulary) {
                                                       {"qilv", VerseForm::kQilv}};
   const std::size_t lines[] = {4, 4, 8, 8}, chars[] = {5, 7, 5, 7};
   for (std::size_t i = 0; i < 4; ++i) {
-    // 龘 and 㐀 are in no vocabulary here: they are set as bytes.
-    const std::string heads = lines[i] == 4 ? "春龘不觉" : "春眠不觉晓龘𠮷㐀";
+    const std::string heads = lines[i] == 4 ? "春处不觉" : "春眠不觉晓闻𠮷春";
     forms.push_back({verses[i].first, std::vector<std::string>(lines[i]), lines[i], chars[i],
                      MakeVerseMatcher(vocabulary, verses[i].second).value()});
     forms.push_back({std::string(verses[i].first) + " with heads", Split(heads), lines[i], chars[i],
                      MakeVerseMatcher(vocabulary, verses[i].second, heads).value()});
   }
-  for (std::string_view heads : {"春", "学无止境", "春眠龘", "春春春春春春"}) {
+  // 学, 龘 and 㐀 are in no vocabulary here: they are set as bytes.
+  for (std::string_view heads : {"春", "学无止境", "春眠龘", "春眠不觉晓龘𠮷㐀", "春春春春春春"}) {
     for (std::size_t n : {1, 2, 5, 7}) {
       forms.push_back({"acrostic " + std::string(heads) + std::to_string(n), Split(heads),
                        Split(heads).size(), n, MakeAcrosticMatcher(vocabulary, heads, n).value()});

@@ -111,7 +111,8 @@ base::Result<std::size_t> ToneTable::FindGroup(std::string_view text) const {
   for (std::size_t g = 0; g < names_.size(); ++g) {
     if ((groups >> g & 1) != 0) choice.push_back(names_[g]);
   }
-  const std::string shown = character ? DescribeCharacter(*character) : "this text";
+  const std::string shown =
+      character ? DescribeCharacter(*character) : "'" + base::ReplaceInvalidUtf8(text) + "'";
   if (!choice.empty()) {
     return MakeError(ErrorCode::kUsage, "{} rhymes in more than one group: name one of {}", shown,
                      Joined(choice));

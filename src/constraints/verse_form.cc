@@ -2,8 +2,10 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "constraints/form_matcher.h"
 #include "constraints/han_character.h"
 #include "constraints/verse_matcher.h"
@@ -18,6 +20,25 @@ using base::MakeError;
 constexpr std::array<VerseShape, 4> kShapes = {
     {{"wujue", 4, 5}, {"qijue", 4, 7}, {"wulv", 8, 5}, {"qilv", 8, 7}}};
 
+// One for each line, each in the vocabulary.
+base::Result<std::vector<std::uint32_t>> HeadsOf(const tokenizer::Vocabulary& vocabulary,
+                                                 const VerseShape& shape, std::string_view text) {
+  KV_TRY(std::vector<std::uint32_t> heads, ParseHeads(text));
+  if (heads.size() != shape.lines) {
+    return MakeError(ErrorCode::kUsage, "{} heads were given, but a {} has {} lines", heads.size(),
+                     shape.name, shape.lines);
+  }
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    std::string bytes;
+    base::AppendUtf8(heads[i], bytes);
+    if (vocabulary.FindPiece(bytes)) continue;
+    return MakeError(ErrorCode::kUsage,
+                     "head {} is {}: it must be a character of the model's vocabulary", i + 1,
+                     DescribeCharacter(heads[i]));
+  }
+  return heads;
+}
+
 }  // namespace
 
 VerseShape ShapeOf(VerseForm form) { return kShapes[static_cast<std::size_t>(form)]; }
@@ -31,19 +52,16 @@ base::Result<VerseForm> ParseVerseForm(std::string_view name) {
 }
 
 base::Result<std::unique_ptr<Matcher>> MakeVerseMatcher(const tokenizer::Vocabulary& vocabulary,
-                                                        VerseForm form, std::string_view heads,
+                                                        VerseForm form,
+                                                        std::optional<std::string_view> heads,
                                                         const VerseRules& rules) {
   const VerseShape shape = ShapeOf(form);
   std::vector<FormLine> lines(shape.lines);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     lines[i] = {{}, shape.chars, i % 2 == 0 ? kComma : kFullStop};
   }
-  if (!heads.empty()) {
-    KV_TRY(const std::vector<std::uint32_t> characters, ParseHeads(heads));
-    if (characters.size() != shape.lines) {
-      return MakeError(ErrorCode::kUsage, "{} heads were given, but a {} has {} lines",
-                       characters.size(), shape.name, shape.lines);
-    }
+  if (heads) {
+    KV_TRY(const std::vector<std::uint32_t> characters, HeadsOf(vocabulary, shape, *heads));
     for (std::size_t i = 0; i < lines.size(); ++i) lines[i].head = characters[i];
   }
   return MakeRuledMatcher(vocabulary, lines, rules);

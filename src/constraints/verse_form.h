@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/result.h"
@@ -29,12 +30,13 @@ base::Result<VerseForm> ParseVerseForm(std::string_view name);
 
 // A poem of exactly that form: ， after odd lines, 。 after even ones, Han characters everywhere
 // else, and nothing more. So of a qijue characters 8, 16, 24, 32 are punctuation and no others.
-// heads: empty, or one Han character for each line (also one the vocabulary lacks). kUsage for
+// heads: nothing, or one Han character for each line, all of them in the vocabulary: after one it
+// lacks the model would go on from bytes it never saw (an acrostic may, acrostic.h). kUsage for
 // other heads, another number of them, a vocabulary that cannot write the form, or rules that
 // cannot be kept (verse_plan.h).
-base::Result<std::unique_ptr<Matcher>> MakeVerseMatcher(const tokenizer::Vocabulary& vocabulary,
-                                                        VerseForm form, std::string_view heads = {},
-                                                        const VerseRules& rules = {});
+base::Result<std::unique_ptr<Matcher>> MakeVerseMatcher(
+    const tokenizer::Vocabulary& vocabulary, VerseForm form,
+    std::optional<std::string_view> heads = std::nullopt, const VerseRules& rules = {});
 
 }  // namespace kvasir::constraints
 

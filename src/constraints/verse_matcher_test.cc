@@ -329,7 +329,7 @@ TEST(VerseMatcher, ImpossibleRequestsAreRefusedWithTheReason) {
 
 TEST(VerseMatcher, HeadsStandWhereTheyWereAsked) {
   std::mt19937 random(kSeed + 4);
-  const Vocabulary vocabulary = TestVocabulary("天年月日花家华斜不一白，。");
+  const Vocabulary vocabulary = TestVocabulary("天年月日花家华斜不一白落乌啼春眠觉，。");
   const VerseRules rules{.tones = true, .rhyme = true};
   for (const std::string_view heads : {"月落乌啼", "不一月白", "春眠不觉"}) {
     const auto matcher = MakeVerseMatcher(vocabulary, VerseForm::kWujue, heads, rules).value();

@@ -25,21 +25,32 @@ class PoemTest(program.CliTest):
                 self.assertEqual("".join(line[0] for line in lines), heads)
                 for line, mark in zip(lines, "，。，。", strict=True):
                     self.assertRegex(line, f"\\A{self.HAN}{{{chars}}}{mark}\\Z")
-            verse = self.kvasir("verse", "--form", "qijue", "--heads", heads, "--seed", 1).text
-            self.assertEqual(verse[0:32:8], heads)
+        verse = self.kvasir("verse", "--form", "qijue", "--heads", "春风花月", "--seed", 1).text
+        self.assertEqual(verse[0:32:8], "春风花月")
+
+    def test_heads_of_verse_are_in_the_vocabulary(self):
+        for heads, why in (("龘龘龘龘", "head 1 is '龘'"), ("春风𠀀月", "head 3 is '𠀀'"),
+                           ("春风花龙", "head 4 is '龙'")):
+            for rules in ((), ("--tones", "--rhyme")):
+                self.refused(2, why + ".*must be.*vocabulary", "verse", "--form", "qijue",
+                             "--heads", heads, "--seed", 1, *rules)
+        for command, told in (("verse", "all in the model's vocabulary"),
+                              ("acrostic", "lacks is written as its bytes")):
+            page = " ".join(self.kvasir(command, "--help").text.split())
+            self.assertIn(told, page)
 
     def test_bad_heads(self):
         for heads, why in (("，", "U\\+FF0C"), ("春。", "head 2"), ("🐉", "U\\+1F409"), ("", "heads"),
                            ("a", "U\\+0061"), ("春 风", "head 2"), ("春\n", "U\\+000A"),
                            (program.INVALID, "UTF-8"), ("〇", "U\\+3007"), ("金\ufe0f", "U\\+FE0F")):
             self.refused(2, why, "acrostic", heads, "--seed", 1)
-            if heads:
-                self.refused(2, why, "verse", "--form", "wujue", "--heads", heads, "--seed", 1)
+            self.refused(2, why, "verse", "--form", "wujue", "--heads", heads, "--seed", 1)
 
     def test_bad_forms(self):
         self.refused(2, "'sonnet'", "verse", "--form", "sonnet")
         self.refused(2, "--form", "verse")
-        self.refused(2, "6", "acrostic", "春", "--chars", 6)
+        for chars in ("6", "8", "0", "05", "five", "", program.INVALID):
+            self.refused(2, "--chars is '.*': it must be 5 or 7", "acrostic", "春", "--chars", chars)
         self.refused(2, "2 heads.*4 lines", "verse", "--form", "wujue", "--heads", "春风")
         self.refused(2, "48 tokens.*47", "verse", "--form", "wulv", "--seed", 1)
         self.refused(2, "context", "acrostic", "春" * 12, "--seed", 1)
@@ -78,8 +89,12 @@ class PoemTest(program.CliTest):
         logprobs = [choice["logprob"] for choice in found]
         self.assertEqual(logprobs, sorted(logprobs, reverse=True))
         self.assertEqual(len({choice["text"] for choice in found}), 6)
-        other = self.kvasir(*asked, "--seed", 9, "--temperature", 2, "--no-kv-cache").text.strip()
+        other = self.kvasir(*asked, "--no-kv-cache").text.strip()
         self.assertEqual(other, found[0]["text"])
+        for flag, value in (("--temperature", 0.8), ("--top-k", 0), ("--top-p", 1), ("--min-p", 0),
+                            ("--repeat-penalty", 1), ("--seed", 9)):  # Nothing is drawn.
+            self.refused(2, f"--beam.*{flag}|{flag}.*--beam", *asked, flag, value)
+            self.refused(2, "--beam", "acrostic", "春风", flag, value, "--beam", 2)
         self.refused(2, "at most 6", *asked, "--count", 7)
         self.refused(2, "--best-of", *asked, "--best-of", 2)
         self.refused(2, "--trace", *asked, "--trace")
@@ -108,15 +123,16 @@ class PoemTest(program.CliTest):
         form = ("verse", "--form", "wujue", "--seed", 1)
         for flags, why in ((("--rhyme-group", "东"), "no rhyme was asked"),
                            (("--rhyme", "--rhyme-group", "月"), "no rhyme group.*东冬江"),
-                           (("--rhyme", "--rhyme-group", ""), "rhyme group"),
-                           (("--rhyme", "--rhyme-group", program.INVALID), "rhyme group"),
+                           (("--rhyme", "--rhyme-group", ""), "'' is no rhyme group"),
+                           (("--rhyme", "--rhyme-group", "东冬"), "'东冬' is no rhyme group"),
+                           (("--rhyme", "--rhyme-group", program.INVALID), "no rhyme group"),
                            (("--tones", "--without", "grammar"), "'grammar'.*opposition"),
                            (("--rhyme", "--without", "rescue"), "'rescue'.*tones"),
                            (("--tones", "--without", "new-words"), "'new-words'.*rhyme"),
                            # tiny.gguf knows few characters.
-                           (("--rhyme", "--rhyme-group", "江"), "江 has too few.*1 of the 2"),
-                           (("--tones", "--heads", "春龘花月"), "head 2, '龘'.*unknown tone")):
+                           (("--rhyme", "--rhyme-group", "江"), "江 has too few.*1 of the 2")):
             self.refused(2, why, *form, *flags)
+        self.refused(2, "head 2, '龘'.*unknown tone", "acrostic", "春龘花月", "--tones")
         self.refused(2, "one line alone", "acrostic", "春", "--rhyme", "--seed", 1)
 
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/bench.h"
+#include "cli/bench_flags.h"
 #include "cli/bench_masks.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
@@ -192,8 +193,9 @@ void AddBenchCommand(CommandSet& commands) {
       ->type_name("F.svg");
   command->add_flag("--quick", flags->quick, "cache: short texts and small batches only");
   command->add_flag("--json", flags->json, "one JSON document");
-  commands.OnRun(command, [flags, command] {
+  commands.OnRun(command, [flags, command]() -> base::Result<int> {
     if (flags->kind == kAttentionKind) UseAttentionShape(*command, *flags);
+    KV_TRY(CheckBenchFlags(*command, *flags));
     return RunBench(*flags);
   });
 }

@@ -126,6 +126,16 @@ class ConvertTest(program.CliTest):
         bad("heads of an even size", self.path("bad.bin", model_bin(heads=16)), tokens)
         for content in (b"", struct.pack("<i", -1), tokenizer_bin(longest=3), tokenizer_bin()[:-1]):
             bad("bad.tok", model, self.path("bad.tok", content))
+        # A name as long as only some readers take.
+        for length in (64, 65):
+            named = gguf_file.encode({"general.architecture": "llama"},
+                                     [("n" * length, [2], [1.0, 2.0])])
+            self.refused(1, f"bad.gguf: tensor name 'n.* is {length} bytes long, allowed are 1 to "
+                         "63", "convert", self.path("bad.gguf", named), out)
+        os.mkfifo(self.path("pipe"))  # Nobody writes to it.
+        for command in (("inspect", self.path("pipe")), ("convert", self.path("pipe"), out),
+                        ("next", "a", "-m", self.path("pipe"))):
+            self.refused(1, "pipe': not a regular file", *command)
         # A tokenizer and an embedding of different sizes.
         for vocab, how in ((200, "more"), (300, "fewer")):
             bad(f"264 tokens, {how} than the model's {vocab}",

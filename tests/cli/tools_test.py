@@ -107,11 +107,35 @@ class TextToolsTest(program.CliTest):
         self.assertEqual(bytes_per_token, {"MHA 4": 2 * 4 * 8 * 2 * 4, "GQA 2": 2 * 2 * 8 * 2 * 4,
                                            "MQA 1": 2 * 1 * 8 * 2 * 4, "MLA 32+4": 2 * 36 * 4})
         self.assertEqual([row["tokens"] for row in out["rows"]], [8] * 4 + [40] * 4)
-        self.refused(2, "head dimension", "bench", "attention", "--heads", 32, "--dim", 32)
+        for heads, dim in ((32, 32), (4, 20), (1, 130), (1, 2)):
+            self.refused(2, f"--dim {dim} over --heads {heads} are {dim // heads} channels",
+                         "bench", "attention", "--heads", heads, "--dim", dim)
+        self.refused(2, "--dim 33 is not a multiple of --heads 4", "bench", "attention", "--heads",
+                     4, "--dim", 33)
+        for kv_heads in (3, 4, 8):
+            self.refused(2, f"--kv-heads is {kv_heads}; .*--heads 4, below it", "bench",
+                         "attention", "--heads", 4, "--dim", 32, "--kv-heads", kv_heads)
         shape = ("--arch", "llama", "--layers", 1, "--dim", 32, "--vocab", 50, "--repetitions", 1)
         self.kvasir("bench", "decode", *shape, "--kv-heads", 2, "--json")
-        self.refused(2, "head_count_kv 3", "bench", "decode", *shape, "--kv-heads", 3)
+        self.refused(2, "--kv-heads is 3", "bench", "decode", *shape, "--kv-heads", 3)
         self.refused(2, "'llama' cannot be trained", "bench", "train", *shape)
+
+    def test_bench_takes_no_flag_in_vain(self):
+        given = {"--model": "no.gguf", "--arch": "gpt2", "--context": 64, "--sequences": 2,
+                 "--plot": "p.svg", "--quick": None, "--tokens": 8, "--heads": 2}
+        vain = {"attention": ("--model", "--arch", "--context", "--sequences", "--plot",
+                              "--quick"),
+                "decode": ("--sequences", "--plot", "--quick"),
+                "prefill": ("--sequences", "--plot", "--quick"), "batch": ("--plot", "--quick"),
+                "train": ("--tokens", "--plot", "--quick"),
+                "masks": ("--arch", "--context", "--sequences", "--plot", "--tokens", "--heads")}
+        for kind, flags in vain.items():
+            for flag in flags:
+                value = () if given[flag] is None else (given[flag],)
+                self.refused(2, f"{flag} is no flag of bench {kind}", "bench", kind, flag, *value)
+        self.refused(2, "--kv-heads needs --arch llama", "bench", "decode", "--kv-heads", 2)
+        self.refused(2, "--dim is the shape of random weights; 'no.gguf' has its own", "bench",
+                     "decode", "-m", "no.gguf", "--dim", 64)
 
 
 if __name__ == "__main__":

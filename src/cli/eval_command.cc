@@ -108,7 +108,10 @@ void AddEvalCommand(CommandSet& commands) {
   CLI::App* command = commands.Add("eval", "How well the model predicts a text: loss, perplexity",
                                    "kvasir eval tang.val.txt --json");
   AddModelFlags(command, flags->model);
-  command->add_option("TEXTFILE", flags->file, "UTF-8 text")->required();
+  command
+      ->add_option("TEXTFILE", flags->file,
+                   "UTF-8 text; its own tokens are counted, with no start token in front")
+      ->required();
   AddUint(command, "--stride", flags->stride, {1, std::uint64_t{1} << 32},
           "tokens between the starts of two windows; default: the context, no overlap");
   command->add_flag("--per-token", flags->per_token, "the loss of each token");

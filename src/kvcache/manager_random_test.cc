@@ -9,7 +9,7 @@
 #include "base/env.h"
 #include "base/faulty_env.h"
 #include "kvcache/manager_test_oracle.h"
-#include "kvcache/test_directory.h"
+#include "kvcache/swap_test_directory.h"
 
 namespace kvasir::kvcache {
 namespace {

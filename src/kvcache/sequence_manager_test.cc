@@ -11,7 +11,7 @@
 
 #include "base/faulty_env.h"
 #include "kvcache/manager_test_oracle.h"
-#include "kvcache/test_directory.h"
+#include "kvcache/swap_test_directory.h"
 
 namespace kvasir::kvcache {
 namespace {

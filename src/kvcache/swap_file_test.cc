@@ -1,5 +1,5 @@
 #include "kvcache/swap_file.h"
-#include "kvcache/test_directory.h"
+#include "kvcache/swap_test_directory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // For tests: a directory that no other test process writes to, gone with its owner.
-#ifndef KVASIR_KVCACHE_TEST_DIRECTORY_H_
-#define KVASIR_KVCACHE_TEST_DIRECTORY_H_
+#ifndef KVASIR_KVCACHE_SWAP_TEST_DIRECTORY_H_
+#define KVASIR_KVCACHE_SWAP_TEST_DIRECTORY_H_
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -31,4 +31,4 @@ class TestDirectory {
 
 }  // namespace kvasir::kvcache
 
-#endif  // KVASIR_KVCACHE_TEST_DIRECTORY_H_
+#endif  // KVASIR_KVCACHE_SWAP_TEST_DIRECTORY_H_

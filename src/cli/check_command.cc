@@ -73,7 +73,7 @@ base::Result<int> RunCheck(const CheckFlags& flags) {
   auto results = ordered_json::array();
   bool all = true;
   for (const std::string& text : flags.texts) {
-    const constraints::TextVerdict verdict = constraints::Judge(recognizer, text);
+    KV_TRY(const constraints::TextVerdict verdict, constraints::Judge(recognizer, text));
     all = all && verdict.complete;
     if (!flags.json) PrintVerdict(text, verdict);
     results.push_back({{"text", text},

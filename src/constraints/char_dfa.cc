@@ -236,6 +236,32 @@ CharDfa DfaOfNames(std::span<const std::string> names, std::uint32_t other) {
   return Trimmed(std::move(dfa));
 }
 
+std::optional<std::vector<std::string>> FewStrings(const CharDfa& dfa, std::size_t most) {
+  using Beginning = std::pair<std::string, std::uint32_t>;
+  std::vector<std::string> strings;
+  if (dfa.empty()) return strings;
+  // Every beginning leads to a string of its own, so there are never more of them than strings.
+  std::vector<Beginning> open = {{"", 0}};
+  for (std::size_t length = 0; !open.empty(); ++length) {
+    if (length > most) return std::nullopt;
+    std::vector<Beginning> longer;
+    for (const auto& [text, at] : open) {
+      const CharDfa::State& state = dfa.states[at];
+      if (state.label != 0) strings.push_back(text);
+      for (const CharDfa::Edge& edge : state.edges) {
+        for (std::uint32_t c = edge.range.first; c <= edge.range.last; ++c) {
+          if (longer.size() == most) return std::nullopt;
+          longer.emplace_back(text, edge.next);
+          base::AppendUtf8(c, longer.back().first);
+        }
+      }
+    }
+    if (strings.size() > most) return std::nullopt;
+    open = std::move(longer);
+  }
+  return strings;
+}
+
 Result<CharDfa> ProductDfa(std::span<const CharDfa* const> parts, const LabelOf& label_of) {
   constexpr std::uint32_t kGone = ~std::uint32_t{0};  // This part can have no label any more.
   Numbering<std::vector<std::uint32_t>> tuples;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ base::Result<CharDfa> DfaOfTerm(TermPool& pool, TermId term);
 base::Result<CharDfa> DfaOfLengths(std::uint64_t min, std::uint64_t max);
 // The i-th of these different strings is labelled i + 1; every other string `other`.
 CharDfa DfaOfNames(std::span<const std::string> names, std::uint32_t other);
+
+// All strings of the automaton, if they are at most `most` and of at most `most` characters.
+std::optional<std::vector<std::string>> FewStrings(const CharDfa& dfa, std::size_t most);
 
 // Runs automata side by side. A string's label is label_of(its labels in each). kUsage above
 // kMaxDfaStates.

@@ -71,6 +71,11 @@ std::size_t CompiledConstraint::state_count() const {
   return recognizer_.state_count();
 }
 
+base::Result<void> CompiledConstraint::Status() const {
+  const std::scoped_lock lock(mutex_);
+  return recognizer_.Status();
+}
+
 bool CompiledConstraint::Loops(StateId state) {
   const auto known = loops_.find(state);
   if (known != loops_.end()) return known->second;
@@ -105,9 +110,11 @@ TokenMask CompiledConstraint::WalkTrie(StateId state) {
 }
 
 const TokenMask& CompiledConstraint::MaskLocked(StateId state) {
-  const auto known = masks_.find(state);
-  if (known != masks_.end()) return known->second;
-  return masks_.emplace(state, WalkTrie(state)).first->second;
+  auto known = masks_.find(state);
+  if (known == masks_.end()) known = masks_.emplace(state, WalkTrie(state)).first;
+  // A walk that met the limit has left tokens out: no mask then, rather than a wrong one.
+  if (!recognizer_.Status()) known->second.ClearAll();
+  return known->second;
 }
 
 void CompiledConstraint::Mask(StateId state, TokenMask& mask) {

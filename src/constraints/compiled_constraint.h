@@ -24,8 +24,9 @@ namespace kvasir::constraints {
 // which are kept by state. Shared by all matchers of the constraint.
 class CompiledConstraint {
  public:
-  CompiledConstraint(Grammar grammar, std::shared_ptr<const TokenTrie> trie)
-      : recognizer_(std::move(grammar)), trie_(std::move(trie)) {}
+  CompiledConstraint(Grammar grammar, std::shared_ptr<const TokenTrie> trie,
+                     std::size_t max_bytes = kMaxRecognizerBytes)
+      : recognizer_(std::move(grammar), max_bytes), trie_(std::move(trie)) {}
 
   StateId start() const { return recognizer_.start(); }
   std::size_t vocab_size() const { return trie_->vocab_size(); }
@@ -39,6 +40,8 @@ class CompiledConstraint {
   // The token that must come next, if it is the only one and the text may not end.
   std::optional<base::TokenId> Forced(StateId state);
   std::size_t state_count() const;
+  // An error once the recognizer's limit was met: then all masks are empty.
+  base::Result<void> Status() const;
 
  private:
   const base::TokenMask& MaskLocked(StateId state);
@@ -68,6 +71,7 @@ class GrammarMatcher final : public Matcher {
   }
   std::vector<base::TokenId> ForcedTokens() const override;
   std::size_t accepted_tokens() const override { return history_.size() - 1; }
+  base::Result<void> Status() const override { return constraint_->Status(); }
   std::optional<std::size_t> MaxRemainingTokens() const override { return std::nullopt; }
   std::unique_ptr<Matcher> Clone() const override {
     return std::make_unique<GrammarMatcher>(*this);

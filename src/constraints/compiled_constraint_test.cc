@@ -46,6 +46,28 @@ std::unique_ptr<Matcher> Make(const Vocabulary& vocabulary, const std::string& r
   return std::make_unique<GrammarMatcher>(Compile(vocabulary, CompileRegex(regex).value()));
 }
 
+// Past the limit there is an error and no mask, not a wrong one.
+TEST(GrammarMatcher, TellsThatTheLimitWasMet) {
+  const Vocabulary vocabulary = MixedVocabulary();
+  auto constraint =
+      std::make_shared<CompiledConstraint>(CompileRegex("((aa|aaa|b),?){1,1000}").value(),
+                                           std::make_shared<TokenTrie>(vocabulary), 1u << 20);
+  GrammarMatcher matcher(constraint);
+  TokenMask mask(vocabulary.size());
+  std::size_t accepted = 0;
+  for (; accepted < 3000 && matcher.Status(); ++accepted) {
+    matcher.Mask(mask);
+    if (!matcher.Status()) break;
+    ASSERT_GT(mask.Count(), 0u);
+    ASSERT_TRUE(matcher.Accept(*vocabulary.FindPiece("a")));
+  }
+  EXPECT_LT(accepted, 3000u);
+  EXPECT_THAT(matcher.Status().error().message, testing::HasSubstr("1 MiB, the limit"));
+  matcher.Rollback(accepted);
+  matcher.Mask(mask);
+  EXPECT_EQ(mask.Count(), 0u);
+}
+
 TEST(TokenTrie, HoldsEveryTokenWithBytesOnce) {
   const Vocabulary vocabulary = MixedVocabulary();
   const TokenTrie trie(vocabulary);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/result.h"
 #include "base/token_id.h"
 #include "base/token_mask.h"
 
@@ -19,7 +20,7 @@ namespace kvasir::constraints {
 //   2. Rollback(n) leaves the state that accepting all but the last n tokens gives.
 //   3. IsComplete() implies MayEnd(), and then Mask sets nothing.
 //   4. If no token can follow and the text may not end, compiling would have failed: Mask sets at
-//      least one token unless IsComplete().
+//      least one token unless IsComplete() or Status() is an error.
 class Matcher {
  public:
   virtual ~Matcher() = default;
@@ -46,6 +47,10 @@ class Matcher {
 
   // Tokens accepted and not rolled back.
   virtual std::size_t accepted_tokens() const = 0;
+
+  // An error once following this text has met a limit; from then on Mask sets nothing. Asked for
+  // after Mask.
+  virtual base::Result<void> Status() const { return base::Success(); }
 
   // How many more tokens there can be at most, where the constraint bounds it.
   virtual std::optional<std::size_t> MaxRemainingTokens() const = 0;

@@ -42,11 +42,12 @@ base::Result<Grammar> CompileGrammar(const ConstraintSpec& spec) {
   KV_CHECK(false);
 }
 
-TextVerdict Judge(Recognizer& recognizer, std::string_view text) {
+base::Result<TextVerdict> Judge(Recognizer& recognizer, std::string_view text) {
   TextVerdict verdict;
   StateId state = recognizer.start();
   for (; verdict.position < text.size(); ++verdict.position) {
     state = recognizer.Step(state, static_cast<std::uint8_t>(text[verdict.position]));
+    KV_TRY(recognizer.Status());
     if (state == kDeadState) return verdict;
   }
   verdict.accepted = true;
@@ -59,7 +60,8 @@ base::Result<std::unique_ptr<Matcher>> ConstraintCompiler::Make(const Constraint
   const std::string key = KeyOf(spec);
   auto place =
       std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.key == key; });
-  if (place != kept_.end() && place->constraint->state_count() > kMostStates) {
+  if (place != kept_.end() &&
+      (place->constraint->state_count() > kMostStates || !place->constraint->Status())) {
     kept_.erase(place);
     place = kept_.end();
   }

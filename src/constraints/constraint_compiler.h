@@ -38,7 +38,8 @@ struct TextVerdict {
   bool complete = false;     // and is one.
   std::size_t position = 0;  // Bytes that were read before one was refused; all of an accepted one.
 };
-TextVerdict Judge(Recognizer& recognizer, std::string_view text);
+// kUsage if the recognizer's limit is met.
+base::Result<TextVerdict> Judge(Recognizer& recognizer, std::string_view text);
 
 // Compiles for one vocabulary. Keeps what was compiled last, with its states and masks, by its
 // content. Thread-safe; the vocabulary is not needed after construction.

@@ -64,7 +64,7 @@ TEST(ConstraintCompiler, KeepsByContent) {
 
 TEST(Judge, TellsWhereATextFails) {
   Recognizer recognizer(CompileGrammar({ConstraintKind::kRegex, {"ab[cd]"}}).value());
-  const auto judge = [&](const char* text) { return Judge(recognizer, text); };
+  const auto judge = [&](const char* text) { return Judge(recognizer, text).value(); };
   EXPECT_TRUE(judge("abd").complete);
   EXPECT_EQ(judge("abd").position, 3u);
   EXPECT_TRUE(judge("ab").accepted);

@@ -158,12 +158,7 @@ class ObjectTerms final : public LazyTerms {
     const auto [known, added] =
         progress_ids_.emplace(progress, static_cast<std::uint32_t>(progress_.size()));
     if (!added) return known->second;
-    std::vector<std::uint64_t> allowed((plan_.classes.size() + 63) / 64, 0);
-    for (std::size_t c = 0; c < plan_.classes.size(); ++c) {
-      if (!MayCome(plan_, progress, plan_.classes[c])) continue;
-      allowed[c / 64] |= std::uint64_t{1} << (c % 64);
-    }
-    allowed_.push_back(std::move(allowed));
+    allowed_.push_back(MayCome(plan_, progress));
     progress_.push_back(std::move(progress));
     return known->second;
   }
@@ -220,6 +215,29 @@ TermId TermOf(TermPool& pool, const SchemaNode& node, const std::shared_ptr<Shar
   return pool.Alternate(choices);
 }
 
+// The place of the innermost schema, the first of such, that no value satisfies, and without which
+// something satisfies the whole. Nothing if there is none, or it is not among those tried.
+std::string PlaceOfConflict(SchemaSet set) {
+  constexpr std::size_t kMostTried = 32;
+  const SchemaId whole = set.root;
+  const auto is = [&](SchemaId root, bool satisfied) {
+    set.root = root;
+    const auto nodes = SchemaNodes::Make(set);
+    return nodes && nodes.value().nodes()[nodes.value().root()].inhabited == satisfied;
+  };
+  std::string place;
+  for (SchemaId id = kFalseSchema + 1; id < std::min(set.schemas.size(), kMostTried); ++id) {
+    const std::string own = set.schemas[id].place;
+    if (id == whole || !own.starts_with(place.empty() ? "" : place + "/") || !is(id, false)) {
+      continue;
+    }
+    const Schema saved = std::exchange(set.schemas[id], Schema());
+    if (is(whole, true)) place = own;
+    set.schemas[id] = saved;
+  }
+  return place;
+}
+
 }  // namespace
 
 Result<Grammar> CompileJsonSchema(std::string_view text, const JsonSchemaOptions& options) {
@@ -228,7 +246,10 @@ Result<Grammar> CompileJsonSchema(std::string_view text, const JsonSchemaOptions
   KV_TRY(const SchemaSet schemas, ReadSchema(document, options));
   KV_TRY(SchemaNodes nodes, SchemaNodes::Make(schemas));
   if (!nodes.nodes()[nodes.root()].inhabited) {
-    return MakeError(ErrorCode::kUsage, "schema: no value satisfies it");
+    const std::string place = PlaceOfConflict(schemas);
+    if (place.empty()) return MakeError(ErrorCode::kUsage, "schema: no value satisfies it");
+    return MakeError(ErrorCode::kUsage,
+                     "schema: no value satisfies it, since none satisfies what is at '{}'", place);
   }
   Grammar grammar;
   TermPool& pool = *grammar.pool;

@@ -167,11 +167,10 @@ TEST(JsonSchema, References) {
   Check(R"({"$id":"http://x.test/a.json","$ref":"b.json#q","$defs":{"b":{"$id":"b.json",
             "$defs":{"z":{"$anchor":"q","type":"null"}}}}})",
         {"null"}, {"1"});
-  EXPECT_THAT(
-      ErrorOf(
-          R"({"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},
+  EXPECT_THAT(ErrorOf(
+                  R"({"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},
                       "$ref":"#/$defs/a"})"),
-      HasSubstr("refers to itself"));
+              HasSubstr("refers to itself"));
   EXPECT_THAT(ErrorOf(R"({"$ref":"#/$defs/none"})"), HasSubstr("'#/$defs/none' leads nowhere"));
   EXPECT_THAT(ErrorOf(R"({"$ref":"http://x.test/s"})"), HasSubstr("nothing is fetched"));
   EXPECT_THAT(ErrorOf(R"({"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}})"),
@@ -301,6 +300,112 @@ TEST(SchemaNodes, ArraysWithDemandsOnSomeItem) {
   EXPECT_TRUE(CanFinish(plan, 2, 1));
   plan.items[0][1].usable = false;
   EXPECT_FALSE(CanFinish(plan, 0, 0));
+}
+
+TEST(JsonSchema, NamesThePlaceThatNothingSatisfies) {
+  EXPECT_THAT(ErrorOf(R"({"type":"object","required":["a"],"properties":{"a":{"type":"object",
+                  "required":["b"],"properties":{"b":{"type":"string","minLength":3,
+                  "maxLength":1}}},"c":{"type":"integer","minimum":2,"maximum":1}}})"),
+              HasSubstr("at '/properties/a/properties/b'"));
+  EXPECT_THAT(ErrorOf(R"({"type":"array","minItems":1,"items":{"enum":[]}})"),
+              HasSubstr("at '/items'"));
+  EXPECT_THAT(ErrorOf(R"({"type":"array","minItems":1,"items":{"const":1,"type":"null"}})"),
+              HasSubstr("at '/items'"));
+  // Two that contradict each other: none of them alone.
+  EXPECT_EQ(ErrorOf(R"({"allOf":[{"type":"null"},{"type":"string"}]})"),
+            "schema: no value satisfies it");
+}
+
+// Where few names are possible each counts once, so that what is demanded can be written.
+TEST(JsonSchema, FewNamesComeOnceEach) {
+  const std::string names = R"({"type":"object","propertyNames":{"enum":["a","b"]},)";
+  Check(names + R"("minProperties":2})", {R"({"a":1,"b":1})", R"({"b":1,"a":1})"},
+        {R"({"a":1,"a":1})", R"({"a":1})"});
+  EXPECT_THAT(ErrorOf(names + R"("minProperties":3})"), HasSubstr("no value satisfies"));
+  const std::string pattern =
+      R"({"type":"object","patternProperties":{"^[xy]$":{}},"additionalProperties":false,)";
+  Check(pattern + R"("minProperties":2})", {R"({"x":1,"y":2})"}, {R"({"x":1,"x":2})"});
+  EXPECT_THAT(ErrorOf(pattern + R"("minProperties":3})"), HasSubstr("no value satisfies"));
+}
+
+TEST(CharDfa, FewStringsAreAllOfThem) {
+  TermPool pool;
+  const auto few = [&](TermId term, std::size_t most) {
+    return FewStrings(DfaOfTerm(pool, term).value(), most);
+  };
+  const TermId words = pool.Alternate(pool.Text("春"), pool.Text("ab"));
+  EXPECT_THAT(few(words, 2).value(), testing::UnorderedElementsAre("春", "ab"));
+  EXPECT_FALSE(few(words, 1));
+  EXPECT_FALSE(few(pool.Repeat(pool.Text("a"), 0, kNoMaximum), 100));
+  EXPECT_EQ(few(pool.Repeat(pool.Text("a"), 0, 9), 10).value().size(), 10u);
+  EXPECT_TRUE(FewStrings(CharDfa(), 0).value().empty());
+}
+
+// Each way to fill an object: what may come next against trying to finish after it.
+TEST(SchemaNodes, WhatMayComeCanBeFinishedAfter) {
+  const std::uint64_t seed = 77;
+  std::mt19937_64 random(seed);
+  SCOPED_TRACE(seed);
+  for (int trial = 0; trial < 3000; ++trial) {
+    ObjectPlan plan;
+    plan.some = static_cast<SomeMask>(random() % 4);
+    const std::size_t names = random() % 4, classes = names + random() % 2;
+    for (std::size_t c = 0; c < classes; ++c) {
+      MemberClass member;
+      if (c < names) {
+        member.name = static_cast<int>(c);
+        plan.names.push_back(std::string(1, static_cast<char>('a' + c)));
+        plan.required.push_back(random() % 2 == 0);
+        plan.class_of_name.push_back(static_cast<int>(c));
+      }
+      for (std::size_t o = random() % 3; o-- > 0;) {
+        member.options.push_back({.node = 0,
+                                  .satisfies = static_cast<SomeMask>(random() & plan.some),
+                                  .usable = random() % 4 != 0});
+      }
+      plan.classes.push_back(member);
+    }
+    plan.min = random() % 4;
+    if (random() % 2 == 0) plan.max = plan.min + random() % 3;
+    ObjectProgress progress = NoProgress(plan);
+    for (int step = 0; step < 5; ++step) {
+      const auto may = MayCome(plan, progress);
+      for (std::size_t c = 0; c < classes; ++c) {
+        const MemberClass& member = plan.classes[c];
+        bool wanted = false;
+        if (progress.count < plan.max &&
+            (member.name < 0 || (progress.seen[0] >> member.name & 1) == 0)) {
+          for (const ValueOption& option : member.options) {
+            wanted =
+                wanted || (option.usable && CanFinish(plan, After(plan, progress, member, option)));
+          }
+        }
+        ASSERT_EQ((may[0] >> c & 1) != 0, wanted) << "trial " << trial << " class " << c;
+      }
+      if (classes == 0) break;
+      const MemberClass& member = plan.classes[random() % classes];
+      if (member.options.empty() ||
+          (member.name >= 0 && (progress.seen[0] >> member.name & 1) != 0)) {
+        continue;
+      }
+      progress = After(plan, progress, member, member.options[0]);
+    }
+  }
+}
+
+// One step of an object costs time in proportion to its names; all pairs of steps and names did
+// not end.
+TEST(JsonSchema, ThousandsOfRequiredMembers) {
+  std::string properties, required, text;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string name = "\"m" + std::to_string(i) + "\"";
+    const char* comma = i == 0 ? "" : ",";
+    properties += comma + name + R"(:{"type":"integer"})";
+    required += comma + name;
+    text += comma + name + ":1";
+  }
+  Check(R"({"type":"object","properties":{)" + properties + R"(},"required":[)" + required + "]}",
+        {"{" + text + "}"}, {"{" + text.substr(0, text.rfind(',')) + "}"});
 }
 
 TEST(JsonValue, KeepsNumbersAsWritten) {

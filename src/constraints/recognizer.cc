@@ -9,13 +9,23 @@
 
 namespace kvasir::constraints {
 
-Recognizer::Recognizer(Grammar grammar) : grammar_(std::move(grammar)) {
+Recognizer::Recognizer(Grammar grammar, std::size_t max_bytes)
+    : grammar_(std::move(grammar)), max_bytes_(max_bytes) {
   states_.emplace_back();
   states_[kDeadState].next.fill(kDeadState);
   const StackId bottom = InternStack({{kEmptyTerm, kNoStack}});
   OpenTerm(grammar_.start, bottom);
   CloseAll();
   start_ = InternState();
+}
+
+base::Result<void> Recognizer::Status() const {
+  if (!exhausted_) return base::Success();
+  return base::WithHint(
+      base::MakeError(base::ErrorCode::kUsage,
+                      "constraint: the ways to read this text need more than {} MiB, the limit",
+                      max_bytes_ >> 20),
+      "rules that read one text in many ways, and counts inside each other, need much");
 }
 
 void Recognizer::OpenTerm(TermId term, StackId stack) {
@@ -45,7 +55,7 @@ void Recognizer::TakeApartOpen() {
           }
         },
         [&](std::uint32_t set, TermId rest) {
-          positions_.push_back({pool.first_byte(set), rest, stack});
+          positions_.push_back({pool.first_byte(set), stack, rest});
         },
         [&](RuleId rule, TermId rest) {
           const std::uint32_t rank = grammar_.ranks[rule];
@@ -92,13 +102,41 @@ Recognizer::StackId Recognizer::InternStack(std::vector<Waiting> waiting) {
     if (stacks_[id] == waiting) return id;
   }
   same.push_back(static_cast<StackId>(stacks_.size()));
+  kept_bytes_ += sizeof(std::vector<Waiting>) + waiting.size() * sizeof(Waiting);
   stacks_.push_back(std::move(waiting));
   return same.back();
+}
+
+void Recognizer::DropCovered() {
+  constexpr std::size_t kMostCompared = 64;  // With each: the nearest of those that are kept.
+  const TermPool& pool = *grammar_.pool;
+  std::size_t kept = 0, group = 0;  // Those kept; the first kept with this node and stack.
+  for (std::size_t i = 0; i < positions_.size(); ++i) {
+    const Position position = positions_[i];
+    if (kept > group &&
+        (positions_[group].node != position.node || positions_[group].stack != position.stack)) {
+      group = kept;
+    }
+    const std::size_t first = std::max(group, kept - std::min(kept, kMostCompared));
+    bool covered = false;
+    for (std::size_t k = kept; !covered && k-- > first;) {
+      covered = pool.Covers(positions_[k].rest, position.rest);
+    }
+    if (covered) continue;
+    const auto end = std::remove_if(
+        positions_.begin() + static_cast<std::ptrdiff_t>(first),
+        positions_.begin() + static_cast<std::ptrdiff_t>(kept),
+        [&](const Position& other) { return pool.Covers(position.rest, other.rest); });
+    kept = static_cast<std::size_t>(end - positions_.begin());
+    positions_[kept++] = position;
+  }
+  positions_.resize(kept);
 }
 
 StateId Recognizer::InternState() {
   std::sort(positions_.begin(), positions_.end());
   positions_.erase(std::unique(positions_.begin(), positions_.end()), positions_.end());
+  DropCovered();
   const bool may_end = std::exchange(may_end_, false);
   if (positions_.empty() && !may_end) return kDeadState;
   const std::uint64_t hash =
@@ -111,6 +149,7 @@ StateId Recognizer::InternState() {
     }
   }
   same.push_back(static_cast<StateId>(states_.size()));
+  kept_bytes_ += sizeof(State) + positions_.size() * sizeof(Position);
   State& state = states_.emplace_back();
   state.positions = std::exchange(positions_, {});
   state.may_end = may_end;
@@ -125,13 +164,16 @@ StateId Recognizer::InternState() {
 }
 
 StateId Recognizer::Compute(StateId state, std::uint8_t byte) {
+  constexpr std::size_t kTermBytes = 3 * sizeof(Term);  // With its place in the index.
+  exhausted_ = exhausted_ || kept_bytes_ + grammar_.pool->size() * kTermBytes > max_bytes_;
+  if (exhausted_) return kDeadState;
   for (const Position& position : states_[state].positions) {
     for (const ByteEdge& edge : grammar_.pool->utf8().edges(position.node)) {
       if (byte < edge.first || byte > edge.last) continue;
       if (edge.next == kWholeCharacter) {
         OpenTerm(position.rest, position.stack);
       } else {
-        positions_.push_back({edge.next, position.rest, position.stack});
+        positions_.push_back({edge.next, position.stack, position.rest});
       }
     }
   }

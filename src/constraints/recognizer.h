@@ -19,6 +19,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 
+#include "base/result.h"
 #include "constraints/grammar.h"
 
 namespace kvasir::constraints {
@@ -26,14 +27,21 @@ namespace kvasir::constraints {
 using StateId = std::uint32_t;
 inline constexpr StateId kDeadState = 0;
 
-// Single-threaded: reading a text adds states. Invariants:
+// What a recognizer may grow to, in bytes, about. Ambiguous rules and nested counts can need memory
+// in proportion to the square of a text's length.
+inline constexpr std::size_t kMaxRecognizerBytes = std::size_t{1} << 30;
+
+// Single-threaded: reading a text adds states. Invariants, while Status() is no error:
 //   1. the text read so far is the beginning of a text of the grammar exactly if its state is not
 //      kDeadState;
 //   2. MayEnd(s) exactly if the text is one of the grammar;
-//   3. equal sets of positions have equal ids.
+//   3. equal sets of positions have equal ids;
+//   4. no position is covered by another with the same character and stack, as far as it is looked
+//      for (TermPool::Covers): of a{0,9} and a{0,4} in the same place only the first is kept, so
+//      that counts inside each other do not multiply.
 class Recognizer {
  public:
-  explicit Recognizer(Grammar grammar);
+  explicit Recognizer(Grammar grammar, std::size_t max_bytes = kMaxRecognizerBytes);
 
   StateId start() const { return start_; }
   // The state after one more byte; kDeadState if it may not follow.
@@ -52,6 +60,9 @@ class Recognizer {
   // Some byte may follow.
   bool MayContinue(StateId state) const { return !states_[state].positions.empty(); }
   std::size_t state_count() const { return states_.size(); }
+  // An error (kUsage) once the limit was met. Then no more is computed: bytes not read before from
+  // a state are refused there, and what this recognizer says of texts is not to be used.
+  base::Result<void> Status() const;
 
  private:
   using StackId = std::uint32_t;
@@ -60,8 +71,8 @@ class Recognizer {
 
   struct Position {
     ByteNode node = kWholeCharacter;  // Where in a character.
-    TermId rest = kEmptyTerm;         // What follows the character,
-    StackId stack = 0;                // and then one of what waits here.
+    StackId stack = 0;                // One of what waits here follows in the end,
+    TermId rest = kEmptyTerm;         // and this before it, after the character.
     friend auto operator<=>(const Position&, const Position&) = default;
   };
   // What waits for a rule to be read: `rest`, then what waits in `below`; kNoStack: the end.
@@ -99,8 +110,13 @@ class Recognizer {
   void OpenTerm(TermId term, StackId stack);
   StackId InternStack(std::vector<Waiting> waiting);
   StateId InternState();
+  // Leaves out positions that another one makes superfluous.
+  void DropCovered();
 
   Grammar grammar_;
+  std::size_t max_bytes_;
+  std::size_t kept_bytes_ = 0;  // Of states and stacks.
+  bool exhausted_ = false;      // The limit was met.
   std::vector<State> states_;
   std::vector<std::vector<Waiting>> stacks_;  // [stacks] ascending; ids of `below` are lower
   boost::unordered_flat_map<std::uint64_t, std::vector<StateId>> state_ids_;  // By hash.

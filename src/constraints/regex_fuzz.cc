@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   Recognizer recognizer(std::move(grammar).value());
   KV_CHECK(recognizer.start() != kDeadState);
-  const TextVerdict verdict = Judge(recognizer, input.substr((size + 1) / 2, 64));
+  const TextVerdict verdict = Judge(recognizer, input.substr((size + 1) / 2, 64)).value();
   KV_CHECK(!verdict.complete || verdict.accepted);
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "constraints/schema_nodes.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/check.h"
@@ -14,6 +15,9 @@ using base::Result;
 
 // The longest arrays that are looked through for items that `some` demands.
 constexpr std::uint64_t kMaxSearchedItems = 4'096;
+
+// The names that an automaton may allow to be taken one by one.
+constexpr std::size_t kMostNamesListed = 256;
 
 bool Bit(const std::vector<std::uint64_t>& bits, std::size_t i) {
   return (bits[i / 64] >> (i % 64) & 1) != 0;
@@ -120,36 +124,83 @@ bool MayClose(const ObjectPlan& plan, const ObjectProgress& progress) {
   return true;
 }
 
-bool CanFinish(const ObjectPlan& plan, const ObjectProgress& progress) {
-  std::uint64_t missing = 0, available = 0;
-  SomeMask open = plan.some & ~progress.satisfied;
-  const SomeMask wanted = open;
-  SomeMask by_missing = 0;  // What required members that are missing can satisfy.
-  bool others = false;
+namespace {
+
+// What the members that an object has not had can still bring. Counts, so that one member can be
+// taken out of it without looking at the others.
+struct Outlook {
+  std::uint64_t missing = 0;     // Required members.
+  std::uint64_t impossible = 0;  // Of these, those that no value satisfies.
+  std::uint64_t available = 0;   // Classes with a value.
+  bool others = false;           // One of these comes as often as one likes.
+  // [bits of `some`] the classes, and the missing members, with a value that satisfies it.
+  std::array<std::uint64_t, kMaxSome> by_any = {}, by_missing = {};
+};
+
+bool IsRequired(const ObjectPlan& plan, const MemberClass& member) {
+  return member.name >= 0 && plan.required[static_cast<std::size_t>(member.name)];
+}
+
+// Adds the class, `sign` times: 1 or -1.
+void Count(const ObjectPlan& plan, const MemberClass& member, std::uint64_t sign, Outlook& to) {
+  if (!AnyUsable(member.options)) return;
+  to.available += sign;
+  for (std::size_t bit = 0; bit < kMaxSome; ++bit) {
+    if (!AnyUsable(member.options, SomeMask{1} << bit)) continue;
+    to.by_any[bit] += sign;
+    if (IsRequired(plan, member)) to.by_missing[bit] += sign;
+  }
+}
+
+Outlook OutlookOf(const ObjectPlan& plan, const ObjectProgress& progress) {
+  Outlook outlook;
   for (const MemberClass& member : plan.classes) {
-    if (!AnyUsable(member.options)) continue;
     if (member.name >= 0 && Bit(progress.seen, static_cast<std::size_t>(member.name))) continue;
-    ++available;
-    others = others || member.name < 0;
-    for (const ValueOption& option : member.options) {
-      if (!option.usable) continue;
-      open &= ~option.satisfies;
-      if (member.name >= 0 && plan.required[static_cast<std::size_t>(member.name)]) {
-        by_missing |= option.satisfies;
-      }
-    }
+    Count(plan, member, 1, outlook);
+    outlook.others = outlook.others || (member.name < 0 && AnyUsable(member.options));
   }
   for (std::size_t n = 0; n < plan.names.size(); ++n) {
     if (!plan.required[n] || Bit(progress.seen, n)) continue;
-    ++missing;
-    if (plan.class_of_name[n] < 0 ||
-        !AnyUsable(plan.classes[static_cast<std::size_t>(plan.class_of_name[n])].options)) {
-      return false;
+    ++outlook.missing;
+    const int own = plan.class_of_name[n];
+    if (own < 0 || !AnyUsable(plan.classes[static_cast<std::size_t>(own)].options)) {
+      ++outlook.impossible;
     }
   }
-  const std::uint64_t more = missing + ((wanted & ~by_missing) != 0 ? 1 : 0);
-  return open == 0 && (others || progress.count + available >= plan.min) &&
-         (plan.max == kNoMaximum || progress.count + more <= plan.max);
+  return outlook;
+}
+
+// Once a member of the class has come.
+Outlook Without(const ObjectPlan& plan, const MemberClass& member, Outlook outlook) {
+  if (member.name < 0) return outlook;
+  Count(plan, member, ~std::uint64_t{0}, outlook);
+  if (IsRequired(plan, member)) --outlook.missing;
+  return outlook;
+}
+
+bool CanFinish(const ObjectPlan& plan, std::uint64_t count, SomeMask satisfied,
+               const Outlook& outlook) {
+  bool one_more = false;  // For what the missing members cannot satisfy.
+  for (std::size_t bit = 0; bit < kMaxSome; ++bit) {
+    if ((plan.some & ~satisfied & SomeMask{1} << bit) == 0) continue;
+    if (outlook.by_any[bit] == 0) return false;
+    one_more = one_more || outlook.by_missing[bit] == 0;
+  }
+  const std::uint64_t more = outlook.missing + (one_more ? 1 : 0);
+  return outlook.impossible == 0 && (outlook.others || count + outlook.available >= plan.min) &&
+         (plan.max == kNoMaximum || count + more <= plan.max);
+}
+
+// Members, after one more; counted to where more makes no difference.
+std::uint64_t CountAfter(const ObjectPlan& plan, std::uint64_t count) {
+  if (plan.max == kNoMaximum) return std::min(count + 1, plan.min);
+  return count == plan.max ? count + 1 : std::min(count + 1, plan.max);
+}
+
+}  // namespace
+
+bool CanFinish(const ObjectPlan& plan, const ObjectProgress& progress) {
+  return CanFinish(plan, progress.count, progress.satisfied, OutlookOf(plan, progress));
 }
 
 ObjectProgress After(const ObjectPlan& plan, const ObjectProgress& progress,
@@ -157,19 +208,27 @@ ObjectProgress After(const ObjectPlan& plan, const ObjectProgress& progress,
   ObjectProgress after = progress;
   if (member.name >= 0) SetBit(after.seen, static_cast<std::size_t>(member.name));
   after.satisfied |= option.satisfies;
-  // Counted to where more makes no difference.
-  const std::uint64_t most = plan.max == kNoMaximum ? plan.min : plan.max;
-  after.count = std::min(after.count + 1, most);
-  if (plan.max != kNoMaximum && progress.count == plan.max) after.count = plan.max + 1;
+  after.count = CountAfter(plan, progress.count);
   return after;
 }
 
-bool MayCome(const ObjectPlan& plan, const ObjectProgress& progress, const MemberClass& member) {
-  if (member.name >= 0 && Bit(progress.seen, static_cast<std::size_t>(member.name))) return false;
-  if (progress.count >= plan.max) return false;
-  return std::any_of(member.options.begin(), member.options.end(), [&](const auto& option) {
-    return option.usable && CanFinish(plan, After(plan, progress, member, option));
-  });
+std::vector<std::uint64_t> MayCome(const ObjectPlan& plan, const ObjectProgress& progress) {
+  std::vector<std::uint64_t> classes((plan.classes.size() + 63) / 64, 0);
+  if (progress.count >= plan.max) return classes;
+  const Outlook outlook = OutlookOf(plan, progress);
+  const std::uint64_t count = CountAfter(plan, progress.count);
+  for (std::size_t c = 0; c < plan.classes.size(); ++c) {
+    const MemberClass& member = plan.classes[c];
+    if (member.name >= 0 && Bit(progress.seen, static_cast<std::size_t>(member.name))) continue;
+    const Outlook then = Without(plan, member, outlook);
+    const bool may =
+        std::any_of(member.options.begin(), member.options.end(), [&](const ValueOption& option) {
+          return option.usable &&
+                 CanFinish(plan, count, progress.satisfied | option.satisfies, then);
+        });
+    if (may) SetBit(classes, c);
+  }
+  return classes;
 }
 
 Result<void> SchemaNodes::AddClasses(const ObjectShape& shape, ObjectPlan& plan) {
@@ -188,6 +247,13 @@ Result<void> SchemaNodes::AddClasses(const ObjectShape& shape, ObjectPlan& plan)
       if (selector.kind != NameSelector::Kind::kOthers) continue;
       names.insert(selector.known->names.begin(), selector.known->names.end());
       for (const SharedDfa& dfa : selector.known->patterns) index_of(dfa);
+    }
+  }
+  if (shape.min > 0 && shape.some.size() <= 1) {
+    // Where members are demanded, few possible names are known ones: each counts once.
+    for (const SharedDfa& dfa : dfas) {
+      const auto few = FewStrings(*dfa, kMostNamesListed);
+      if (few) names.insert(few->begin(), few->end());
     }
   }
   plan.names.assign(names.begin(), names.end());

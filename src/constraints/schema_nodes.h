@@ -107,8 +107,8 @@ bool CanFinish(const ObjectPlan& plan, const ObjectProgress& progress);
 // After a member of a class with an option.
 ObjectProgress After(const ObjectPlan& plan, const ObjectProgress& progress,
                      const MemberClass& member, const ValueOption& option);
-// The class may come next, in some option.
-bool MayCome(const ObjectPlan& plan, const ObjectProgress& progress, const MemberClass& member);
+// [bits of classes] Those that may come next, in some option. In time of the number of classes.
+std::vector<std::uint64_t> MayCome(const ObjectPlan& plan, const ObjectProgress& progress);
 
 }  // namespace kvasir::constraints
 

@@ -162,6 +162,32 @@ TermId TermPool::WithoutEmpty(TermId id) {
   return Alternate(choices);
 }
 
+bool TermPool::Covers(TermId more, TermId less) const {
+  constexpr int kMostParts = 64;  // Looked at; sequences may be long.
+  const auto head = [&](TermId id) {
+    return terms_[id].kind == TermKind::kConcat ? terms_[id].a : id;
+  };
+  const auto rest = [&](TermId id) {
+    return terms_[id].kind == TermKind::kConcat ? terms_[id].b : kEmptyTerm;
+  };
+  for (int parts = 0; parts < kMostParts; ++parts) {
+    if (more == less) return true;
+    if (less == kEmptyTerm) return terms_[more].nullable;
+    const Term &a = terms_[head(more)], &b = terms_[head(less)];
+    const bool same = head(more) == head(less);
+    const bool wider = a.kind == TermKind::kRepeat && b.kind == TermKind::kRepeat && a.a == b.a &&
+                       a.min <= b.min && b.max <= a.max;
+    const bool one = a.kind == TermKind::kRepeat && a.a == head(less) && a.min <= 1;
+    if (same || wider || one) {
+      less = rest(less);
+    } else if (!a.nullable || more == kEmptyTerm) {
+      return false;
+    }
+    more = rest(more);
+  }
+  return false;
+}
+
 TermId TermPool::Expanded(TermId lazy) {
   const auto known = expanded_.find(lazy);
   if (known != expanded_.end()) return known->second;

@@ -89,6 +89,9 @@ class TermPool {
 
   const Term& term(TermId id) const { return terms_[id]; }
   std::size_t size() const { return terms_.size(); }
+  // Whether every text of `less` is one of `more`, as far as their parts tell one by one: true is
+  // certain, false is not. a{0,9}b{0,3} covers a{0,4}b{0,3} and b.
+  bool Covers(TermId more, TermId less) const;
   const CodePointSet& set(std::uint32_t index) const { return sets_[index]; }
   ByteNode first_byte(std::uint32_t set_index) const { return set_nodes_[set_index]; }
   const Utf8Automaton& utf8() const { return utf8_; }

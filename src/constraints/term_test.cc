@@ -45,6 +45,28 @@ TEST(TermPool, RepeatsJoinWhereThatIsExact) {
   EXPECT_EQ(pool.Repeat(kNothingTerm, 1, 5), kNothingTerm);
 }
 
+TEST(TermPool, CoversWhatHasNoMoreTexts) {
+  TermPool pool;
+  const TermId a = pool.Text("a"), b = pool.Text("b");
+  const auto seq = [&](std::uint64_t x, std::uint64_t y, std::uint64_t z) {
+    return pool.Concat(pool.Repeat(a, x, y), pool.Repeat(b, 0, z));
+  };
+  EXPECT_TRUE(pool.Covers(seq(0, 9, 3), seq(0, 9, 3)));
+  EXPECT_TRUE(pool.Covers(seq(0, 9, 3), seq(2, 4, 3)));
+  EXPECT_TRUE(pool.Covers(seq(0, 9, 3), pool.Repeat(b, 0, 2)));
+  EXPECT_TRUE(pool.Covers(seq(0, 9, 3), kEmptyTerm));
+  EXPECT_TRUE(pool.Covers(seq(1, 9, 3), pool.Concat(a, pool.Repeat(b, 1, 3))));
+  EXPECT_TRUE(pool.Covers(seq(1, 2, kNoMaximum), seq(1, 2, 5)));
+  EXPECT_FALSE(pool.Covers(seq(0, 4, 3), seq(0, 9, 3)));
+  EXPECT_FALSE(pool.Covers(seq(0, 9, 3), seq(0, 4, 4)));
+  EXPECT_FALSE(pool.Covers(seq(1, 9, 3), seq(0, 9, 3)));
+  EXPECT_FALSE(pool.Covers(seq(1, 9, 3), pool.Repeat(b, 0, 3)));
+  EXPECT_FALSE(pool.Covers(seq(2, 9, 3), pool.Concat(a, pool.Repeat(b, 0, 3))));
+  EXPECT_FALSE(pool.Covers(kEmptyTerm, a));
+  EXPECT_FALSE(pool.Covers(a, kEmptyTerm));
+  EXPECT_FALSE(pool.Covers(pool.Repeat(a, 0, 5), b));
+}
+
 TEST(TermPool, WithoutEmpty) {
   TermPool pool;
   const TermId a = pool.Text("a");

@@ -125,6 +125,7 @@ class Search {
                          beam.text.size() - 1, model.error().message);
       }
       beam.matcher->Mask(mask_);
+      KV_TRY(beam.matcher->Status());
       const std::size_t choices = mask_.Count();
       for (TokenId id = 0; id < vocab; ++id) {
         if (!mask_.Test(id)) continue;

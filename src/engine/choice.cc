@@ -77,6 +77,7 @@ base::Result<sampling::DrawnToken> Choice::Draw(std::span<const float> row) {
   const base::TokenMask* mask = &drawable_;
   if (matcher_) {
     matcher_->Mask(mask_);
+    KV_TRY(matcher_->Status());
     if (matcher_->MayEnd()) {
       for (const TokenId token : request_.end_tokens) mask_.Allow(token);
     }

@@ -44,7 +44,7 @@ double Resident() {
 }
 
 // Makes a trainer and takes a step; ends the process with what differs from the prediction.
-void TakeMemory(const Case& test) {
+[[maybe_unused]] void TakeMemory(const Case& test) {
   const std::vector<TokenId> text(2'000'000, 1);
   base::ThreadTeam team(test.threads);
   const double before = Resident();

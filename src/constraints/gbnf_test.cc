@@ -153,5 +153,15 @@ TEST(Gbnf, WhatIsAliveCanEnd) {
   }
 }
 
+// A text that can be read in many ways needs memory in proportion to its length.
+TEST(Gbnf, AmbiguousRulesReadLongTexts) {
+  Recognizer recognizer(CompileGbnf(R"(root ::= "a" root "b" | "a" root | "b" root | "")").value(),
+                        std::size_t{64} << 20);
+  const std::string as(5000, 'a'), bs(5000, 'b');
+  EXPECT_TRUE(Accepts(recognizer, as + bs));
+  EXPECT_TRUE(recognizer.Status());
+  EXPECT_FALSE(AcceptsPrefix(recognizer, as + "c"));
+}
+
 }  // namespace
 }  // namespace kvasir::constraints

@@ -93,9 +93,58 @@ void Recognizer::CloseAll() {
   }
 }
 
+template <typename T, typename Covers>
+void Recognizer::DropCovered(std::vector<T>& all, Covers covers) {
+  constexpr std::size_t kMostCompared = 64;  // With each: the nearest of those that are kept.
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const T one = all[i];
+    const std::size_t first = kept - std::min(kept, kMostCompared);
+    bool covered = false;
+    for (std::size_t k = kept; !covered && k-- > first;) covered = covers(all[k], one);
+    if (covered) continue;
+    const auto end = std::remove_if(all.begin() + static_cast<std::ptrdiff_t>(first),
+                                    all.begin() + static_cast<std::ptrdiff_t>(kept),
+                                    [&](const T& other) { return covers(one, other); });
+    kept = static_cast<std::size_t>(end - all.begin());
+    all[kept++] = one;
+  }
+  all.resize(kept);
+}
+
+bool Recognizer::Within(StackId less, StackId more) {
+  if (less == more) return true;
+  if (less == kNoStack || more == kNoStack) return false;
+  const std::uint64_t key = std::uint64_t{less} << 32 | more;
+  const auto known = within_.find(key);
+  if (known != within_.end()) return known->second;
+  constexpr std::size_t kMostPairs = 256;  // Larger ones are not compared.
+  const auto &a = stacks_[less], &b = stacks_[more];
+  // What is below is asked of what is known only, so that this does not descend.
+  const auto below = [&](StackId x, StackId y) {
+    if (x == y) return true;
+    if (x == kNoStack || y == kNoStack) return false;
+    const auto found = within_.find(std::uint64_t{x} << 32 | y);
+    return found != within_.end() && found->second;
+  };
+  const bool within =
+      a.size() * b.size() <= kMostPairs && std::all_of(a.begin(), a.end(), [&](const Waiting& x) {
+        return std::any_of(b.begin(), b.end(), [&](const Waiting& y) {
+          return below(x.below, y.below) && grammar_.pool->Covers(y.rest, x.rest);
+        });
+      });
+  within_.emplace(key, within);
+  kept_bytes_ += 2 * sizeof(key);
+  return within;
+}
+
 Recognizer::StackId Recognizer::InternStack(std::vector<Waiting> waiting) {
   std::sort(waiting.begin(), waiting.end());
   waiting.erase(std::unique(waiting.begin(), waiting.end()), waiting.end());
+  DropCovered(waiting, [&](const Waiting& more, const Waiting& less) {
+    return grammar_.pool->Covers(more.rest, less.rest) && Within(less.below, more.below);
+  });
+  waiting.shrink_to_fit();
   const std::uint64_t hash = base::HashSpan64(std::span<const Waiting>(waiting));
   std::vector<StackId>& same = stack_ids_[hash];
   for (const StackId id : same) {
@@ -107,36 +156,13 @@ Recognizer::StackId Recognizer::InternStack(std::vector<Waiting> waiting) {
   return same.back();
 }
 
-void Recognizer::DropCovered() {
-  constexpr std::size_t kMostCompared = 64;  // With each: the nearest of those that are kept.
-  const TermPool& pool = *grammar_.pool;
-  std::size_t kept = 0, group = 0;  // Those kept; the first kept with this node and stack.
-  for (std::size_t i = 0; i < positions_.size(); ++i) {
-    const Position position = positions_[i];
-    if (kept > group &&
-        (positions_[group].node != position.node || positions_[group].stack != position.stack)) {
-      group = kept;
-    }
-    const std::size_t first = std::max(group, kept - std::min(kept, kMostCompared));
-    bool covered = false;
-    for (std::size_t k = kept; !covered && k-- > first;) {
-      covered = pool.Covers(positions_[k].rest, position.rest);
-    }
-    if (covered) continue;
-    const auto end = std::remove_if(
-        positions_.begin() + static_cast<std::ptrdiff_t>(first),
-        positions_.begin() + static_cast<std::ptrdiff_t>(kept),
-        [&](const Position& other) { return pool.Covers(position.rest, other.rest); });
-    kept = static_cast<std::size_t>(end - positions_.begin());
-    positions_[kept++] = position;
-  }
-  positions_.resize(kept);
-}
-
 StateId Recognizer::InternState() {
   std::sort(positions_.begin(), positions_.end());
   positions_.erase(std::unique(positions_.begin(), positions_.end()), positions_.end());
-  DropCovered();
+  DropCovered(positions_, [&](const Position& more, const Position& less) {
+    return more.node == less.node && grammar_.pool->Covers(more.rest, less.rest) &&
+           Within(less.stack, more.stack);
+  });
   const bool may_end = std::exchange(may_end_, false);
   if (positions_.empty() && !may_end) return kDeadState;
   const std::uint64_t hash =

@@ -36,9 +36,9 @@ inline constexpr std::size_t kMaxRecognizerBytes = std::size_t{1} << 30;
 //      kDeadState;
 //   2. MayEnd(s) exactly if the text is one of the grammar;
 //   3. equal sets of positions have equal ids;
-//   4. no position is covered by another with the same character and stack, as far as it is looked
-//      for (TermPool::Covers): of a{0,9} and a{0,4} in the same place only the first is kept, so
-//      that counts inside each other do not multiply.
+//   4. no position or waiting call is covered by another, as far as it is looked for
+//      (TermPool::Covers, Within): of a{0,9} and a{0,4} in the same place only the first is kept,
+//      so that counts inside each other do not multiply.
 class Recognizer {
  public:
   explicit Recognizer(Grammar grammar, std::size_t max_bytes = kMaxRecognizerBytes);
@@ -110,8 +110,11 @@ class Recognizer {
   void OpenTerm(TermId term, StackId stack);
   StackId InternStack(std::vector<Waiting> waiting);
   StateId InternState();
-  // Leaves out positions that another one makes superfluous.
-  void DropCovered();
+  // Leaves out what another one of `all` makes superfluous.
+  template <typename T, typename Covers>
+  void DropCovered(std::vector<T>& all, Covers covers);
+  // Whether all that may follow `less` may follow `more`, as far as it is seen at once.
+  bool Within(StackId less, StackId more);
 
   Grammar grammar_;
   std::size_t max_bytes_;
@@ -121,6 +124,7 @@ class Recognizer {
   std::vector<std::vector<Waiting>> stacks_;  // [stacks] ascending; ids of `below` are lower
   boost::unordered_flat_map<std::uint64_t, std::vector<StateId>> state_ids_;  // By hash.
   boost::unordered_flat_map<std::uint64_t, std::vector<StackId>> stack_ids_;  // Likewise.
+  boost::unordered_flat_map<std::uint64_t, bool> within_;                     // By pairs of stacks.
   StateId start_ = kDeadState;
   // Of the state that is being made:
   std::vector<Open> open_;

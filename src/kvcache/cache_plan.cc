@@ -72,10 +72,11 @@ std::string RowText(PlanDType dtype, const std::string& width) {
 
 // What one layer holds: rows in blocks, and with key_group the keys beside them.
 struct LayerFormat {
-  Amount row = 0;    // Bytes a position, in blocks.
-  Amount group = 0;  // Bytes of a complete group of keys.
-  Amount tail = 0;   // Bytes a sequence for the group that is not complete.
-  Amount token = 0;  // Bytes a position in all, on average.
+  Amount row = 0;       // Bytes a position, in blocks.
+  Amount group = 0;     // Bytes of a complete group of keys.
+  Amount tail = 0;      // Bytes a sequence for the group that is not complete.
+  Amount channels = 0;  // Of its keys: f32 numbers of one position.
+  Amount token = 0;     // Bytes a position in all, on average.
   std::string formula;
 };
 
@@ -101,9 +102,9 @@ LayerFormat FormatOf(const PlanShape& shape, const PlanPolicy& policy) {
         fmt::format("{}{} layers × {}", latent ? "" : "2 (K and V) × ", shape.layers, row_text);
     return format;
   }
-  const Amount channels = Amount(heads) * width;
-  format.group = channels * (policy.key_group / 2 + kScaleBytes + kMinimumBytes);
-  format.tail = channels * policy.key_group * 4;
+  format.channels = Amount(heads) * width;
+  format.group = format.channels * (policy.key_group / 2 + kScaleBytes + kMinimumBytes);
+  format.tail = format.channels * policy.key_group * 4;
   if (!latent) format.row = row;
   format.token = format.row;
   if (format.group.value()) format.token += CeilDiv(*format.group.value(), policy.key_group);
@@ -220,6 +221,8 @@ Held SharedHeld(const PlanPolicy& policy, const PlanWorkload& workload) {
 struct Totals {
   Amount sequences = 0, tokens = 0, blocks = 0, groups = 0, visible = 0;
   Amount empty_slots = 0;
+  Amount groups_read = 0;  // Shared ones too.
+  Amount tail_keys = 0;    // Positions whose key group is not complete.
 };
 
 // Of all requests; what the prefix shares is not part of it.
@@ -234,6 +237,10 @@ Totals PrivateTotals(const PlanPolicy& policy, const PlanWorkload& workload) {
     totals.blocks += count * (held.blocks - shared.blocks);
     totals.groups += count * (held.groups - shared.groups);
     totals.visible += count * Visible(request.tokens, policy);
+    if (policy.key_group != 0) {
+      totals.groups_read += count * held.groups;
+      totals.tail_keys += count * (request.tokens % policy.key_group);
+    }
     const Amount slots = Amount(held.blocks) * workload.block_tokens;
     totals.empty_slots +=
         slots.value() ? count * (*slots.value() - Visible(request.tokens, policy)) : slots;
@@ -334,7 +341,10 @@ Result<CachePlan> PlanCache(const PlanShape& shape, const PlanPolicy& policy,
   const Amount without_sharing = PrivateBytes(shape, policy, unshared, format);
   const Amount blocks = totals.blocks + SharedHeld(policy, workload).blocks;
   const Amount empty = Amount(shape.layers) * format.row * totals.empty_slots;
-  const Amount read = per_token * totals.visible;
+  const Amount tail_key = policy.key_group == 0 ? 0 : format.channels * 4;
+  const Amount read =
+      Amount(shape.layers) * (totals.visible * format.row + totals.groups_read * format.group +
+                              totals.tail_keys * tail_key);
   for (const Amount& amount : {per_token, block, total, without_sharing, blocks, empty, read,
                                totals.tokens, totals.sequences}) {
     if (!amount.value()) return TooLarge(format, workload);

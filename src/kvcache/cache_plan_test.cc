@@ -41,6 +41,17 @@ PlanWorkload One(std::uint64_t tokens, std::uint64_t block_tokens = 16) {
   return {.requests = {{.count = 1, .tokens = tokens}}, .block_tokens = block_tokens};
 }
 
+// Keys of a group that is not complete are read in full precision: 1,023 of 1,024 are the dearest.
+TEST(CachePlanTest, AnIncompleteGroupOfKeysIsReadAsItIsHeld) {
+  const PlanPolicy policy = {.dtype = PlanDType::kInt4, .key_group = 1024};
+  const PlanShape gpt2 = {.layers = 12, .kv_heads = 12, .head_dim = 64};
+  const CachePlan tail = Planned(gpt2, policy, One(1023));
+  const std::uint64_t values = 12 * 12 * (64 / 2 + 4);  // A token's, with scale and minimum.
+  EXPECT_EQ(tail.bytes_read_per_step, 1023 * (values + 12u * 768 * 4));
+  const CachePlan whole = Planned(gpt2, policy, One(1024));
+  EXPECT_EQ(whole.bytes_read_per_step, 1024 * values + 12u * 768 * (512 + 4));
+}
+
 TEST(CachePlanTest, TheLessonsModelTakesFourKibibytesAToken) {
   const CachePlan plan = Planned(kLesson, {}, One(128));
   EXPECT_TRUE(plan.runs);

@@ -157,7 +157,7 @@ bool SomeExponentBeginsWith(Span span, std::string_view text) {
   if (span.low > span.high) return false;
   if (text.empty() || span.high >= kInfinity / 2) return true;
   std::int64_t first = 0;
-  for (const char c : text) first = std::min(first * 10 + (c - '0'), kInfinity);
+  for (const char c : text) first = first < kInfinity / 10 ? first * 10 + (c - '0') : kInfinity;
   for (std::int64_t last = first; first <= span.high;) {
     if (last >= span.low) return true;
     if (last > span.high) return false;

@@ -1,7 +1,6 @@
 #include "model/deepseek_model.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/check.h"
@@ -95,11 +94,8 @@ void DeepseekModel::Fill(const TensorSpec& spec, std::span<const float> values) 
   }
   if (name == "output_norm.weight") return WeightSlot{.plain = &output_norm_}.Fill(spec, values);
   if (name == "output.weight") return WeightSlot{.packed = &head_}.Fill(spec, values);
-  KV_CHECK(name.starts_with("blk."));
-  std::size_t index = 0;
-  const auto end = std::from_chars(name.data() + 4, name.data() + name.size(), index).ptr;
-  Layer& layer = layers_[index];
-  const std::string_view part = name.substr(static_cast<std::size_t>(end - name.data()) + 1);
+  const auto [block, part] = SplitBlockName(name);
+  Layer& layer = layers_[block];
   if (part == "attn_kv_b.weight" || part == "attn_k_b.weight" || part == "attn_v_b.weight") {
     return FillUp(layer, part, values.data());
   }
@@ -212,7 +208,9 @@ class DeepseekModel::Step {
     // Of the same shape, so each member's part is the same.
     const kernels::MatmulTileRange tile =
         kernels::MatmulShare(Product(normed_, width, layer.up, {}, up_, middle), rows, member);
-    ApplySwiGlu(tile);
+    VisitTile(tile, c_.feed_forward, [&](std::size_t first, std::size_t count) {
+      kernels::SwiGlu(gate_ + first, up_ + first, count, gate_ + first);  // silu(gate) · up
+    });
     member.Barrier();
     args = Product(gate_, middle, layer.down, {}, x, width);
     args.residual = x;
@@ -333,16 +331,6 @@ class DeepseekModel::Step {
     });
   }
 
-  // gate = silu(gate) · up
-  void ApplySwiGlu(const kernels::MatmulTileRange& tile) const {
-    const std::size_t begin = tile.panels.begin * 16;
-    const std::size_t end = std::min<std::size_t>(tile.panels.end * 16, c_.feed_forward);
-    for (std::size_t row = tile.rows.begin; row < tile.rows.end && begin < end; ++row) {
-      float* gate = gate_ + row * c_.feed_forward + begin;
-      kernels::SwiGlu(gate, up_ + row * c_.feed_forward + begin, end - begin, gate);
-    }
-  }
-
   const DeepseekModel& model_;
   const DeepseekConfig& c_;
   const StepRows rows_;
@@ -364,18 +352,10 @@ class DeepseekModel::Step {
 
 base::Result<void> DeepseekModel::Forward(std::span<const BatchItem> items, Scratch& scratch,
                                           base::ThreadTeam& team, std::span<float> logits) const {
-  KV_TRY(CheckItems(items, shape_));
-  std::size_t wanted = 0;
-  for (const BatchItem& item : items) {
-    wanted += item.logit_rows;
-    KV_TRY(item.sequence->Reserve(item.tokens.size()));
-  }
-  KV_CHECK(logits.size() == wanted * config_.vocab);
-  if (items.empty()) return base::Success();
-  const Step step(*this, items, scratch, logits.data());
-  team.Run([&](Member& member) { step.Run(member); });
-  for (const BatchItem& item : items) item.sequence->Advance(item.tokens.size());
-  return base::Success();
+  return ForwardItems(items, shape_, logits, [&] {
+    const Step step(*this, items, scratch, logits.data());
+    team.Run([&](Member& member) { step.Run(member); });
+  });
 }
 
 }  // namespace kvasir::model

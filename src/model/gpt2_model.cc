@@ -1,7 +1,6 @@
 #include "model/gpt2_model.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "kernels/activation.h"
@@ -44,11 +43,8 @@ WeightSlot Gpt2Model::SlotOf(std::string_view name) {
   if (name == "output_norm.weight") return {.plain = &output_norm_.gain};
   if (name == "output_norm.bias") return {.plain = &output_norm_.bias};
   if (name == "output.weight") return {.packed = &head_};
-  KV_CHECK(name.starts_with("blk."));
-  std::size_t index = 0;
-  const auto end = std::from_chars(name.data() + 4, name.data() + name.size(), index).ptr;
-  Layer& layer = layers_[index];
-  const std::string_view part = name.substr(static_cast<std::size_t>(end - name.data()) + 1);
+  const auto [block, part] = SplitBlockName(name);
+  Layer& layer = layers_[block];
   if (part == "attn_norm.weight") return {.plain = &layer.attention_norm.gain};
   if (part == "attn_norm.bias") return {.plain = &layer.attention_norm.bias};
   if (part == "attn_qkv.weight") return {.packed = &layer.qkv.weight};
@@ -155,7 +151,9 @@ class Gpt2Model::Step {
     const kernels::MatmulTileRange tile = kernels::MatmulShare(
         Product(normed_, width, layer.up.weight, layer.up.bias.span(), middle_, c_.feed_forward),
         rows, member);
-    ApplyGelu(tile);
+    VisitTile(tile, c_.feed_forward, [&](std::size_t first, std::size_t count) {
+      kernels::Gelu(middle_ + first, count, middle_ + first);
+    });
     member.Barrier();
     args = Product(middle_, c_.feed_forward, layer.down.weight, layer.down.bias.span(), x, width);
     args.residual = x;
@@ -185,15 +183,6 @@ class Gpt2Model::Step {
     return args;
   }
 
-  void ApplyGelu(const kernels::MatmulTileRange& tile) const {
-    const std::size_t begin = tile.panels.begin * 16;
-    const std::size_t end = std::min<std::size_t>(tile.panels.end * 16, c_.feed_forward);
-    for (std::size_t row = tile.rows.begin; row < tile.rows.end && begin < end; ++row) {
-      float* values = middle_ + row * c_.feed_forward + begin;
-      kernels::Gelu(values, end - begin, values);
-    }
-  }
-
   const Gpt2Model& model_;
   const Gpt2Config& c_;
   const StepRows rows_;
@@ -208,18 +197,10 @@ class Gpt2Model::Step {
 
 base::Result<void> Gpt2Model::Forward(std::span<const BatchItem> items, Scratch& scratch,
                                       base::ThreadTeam& team, std::span<float> logits) const {
-  KV_TRY(CheckItems(items, shape_));
-  std::size_t wanted = 0;
-  for (const BatchItem& item : items) {
-    wanted += item.logit_rows;
-    KV_TRY(item.sequence->Reserve(item.tokens.size()));
-  }
-  KV_CHECK(logits.size() == wanted * config_.vocab);
-  if (items.empty()) return base::Success();
-  const Step step(*this, items, scratch, logits.data());
-  team.Run([&](Member& member) { step.Run(member); });
-  for (const BatchItem& item : items) item.sequence->Advance(item.tokens.size());
-  return base::Success();
+  return ForwardItems(items, shape_, logits, [&] {
+    const Step step(*this, items, scratch, logits.data());
+    team.Run([&](Member& member) { step.Run(member); });
+  });
 }
 
 }  // namespace kvasir::model

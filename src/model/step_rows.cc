@@ -7,6 +7,8 @@ namespace kvasir::model {
 using base::ErrorCode;
 using base::MakeError;
 
+namespace {
+
 base::Result<void> CheckItems(std::span<const BatchItem> items, const ModelShape& shape) {
   for (const BatchItem& item : items) {
     KV_CHECK(!item.tokens.empty() && item.logit_rows <= item.tokens.size());
@@ -23,6 +25,20 @@ base::Result<void> CheckItems(std::span<const BatchItem> items, const ModelShape
       }
     }
   }
+  return base::Success();
+}
+
+}  // namespace
+
+base::Result<void> PrepareItems(std::span<const BatchItem> items, const ModelShape& shape,
+                                std::size_t logits) {
+  KV_TRY(CheckItems(items, shape));
+  std::size_t wanted = 0;
+  for (const BatchItem& item : items) {
+    wanted += item.logit_rows;
+    KV_TRY(item.sequence->Reserve(item.tokens.size()));
+  }
+  KV_CHECK(logits == wanted * shape.vocab);
   return base::Success();
 }
 

@@ -18,8 +18,22 @@
 
 namespace kvasir::model {
 
-// kUsage for a token outside the vocabulary, or a sequence that would outgrow the context.
-base::Result<void> CheckItems(std::span<const BatchItem> items, const ModelShape& shape);
+// Checks the items and reserves their slots. kUsage for a token outside the vocabulary, or a
+// sequence that would outgrow the context; kExhausted. logits: the numbers there is room for.
+base::Result<void> PrepareItems(std::span<const BatchItem> items, const ModelShape& shape,
+                                std::size_t logits);
+
+// Model::Forward around the architecture's own part: compute() runs once every item has its slots,
+// and the sequences grow when it has returned.
+template <typename Compute>
+base::Result<void> ForwardItems(std::span<const BatchItem> items, const ModelShape& shape,
+                                std::span<float> logits, const Compute& compute) {
+  KV_TRY(PrepareItems(items, shape, logits.size()));
+  if (items.empty()) return base::Success();
+  compute();
+  for (const BatchItem& item : items) item.sequence->Advance(item.tokens.size());
+  return base::Success();
+}
 
 // Where an item's rows lie in the step's matrices.
 struct RowSlice {
@@ -81,6 +95,16 @@ class StepRows {
   std::size_t count_ = 0;
   std::size_t wanted_ = 0;
 };
+
+// Calls visit(first, count) for each row's numbers of a tile, in a matrix [rows][width].
+template <typename Visit>
+void VisitTile(const kernels::MatmulTileRange& tile, std::size_t width, const Visit& visit) {
+  const std::size_t begin = tile.panels.begin * kernels::kLanes;
+  const std::size_t end = std::min(tile.panels.end * kernels::kLanes, width);
+  for (std::size_t row = tile.rows.begin; row < tile.rows.end && begin < end; ++row) {
+    visit(row * width + begin, end - begin);
+  }
+}
 
 // out = in · weightᵀ + bias (none if empty), for MatmulShare.
 kernels::MatmulArgs Product(const float* in, std::size_t in_stride,

@@ -2,12 +2,16 @@
 #ifndef KVASIR_MODEL_TENSOR_SPEC_H_
 #define KVASIR_MODEL_TENSOR_SPEC_H_
 
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "base/result.h"
 #include "tensor/shape.h"
 
@@ -23,6 +27,24 @@ inline std::uint64_t CountNumbers(std::span<const TensorSpec> specs) {
   std::uint64_t count = 0;
   for (const TensorSpec& spec : specs) count += spec.shape.ElementCount().value();
   return count;
+}
+
+// A name "blk.3.attn_norm.weight" taken apart: 3 and "attn_norm.weight".
+struct BlockTensorName {
+  std::size_t block = 0;
+  std::string_view part;
+};
+
+// Requires a name of that form.
+inline BlockTensorName SplitBlockName(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  KV_CHECK(name.starts_with(kPrefix));
+  BlockTensorName split;
+  const char* const last = name.data() + name.size();
+  const char* const end = std::from_chars(name.data() + kPrefix.size(), last, split.block).ptr;
+  KV_CHECK(end != last && *end == '.');
+  split.part = name.substr(static_cast<std::size_t>(end - name.data()) + 1);
+  return split;
 }
 
 // Gives the f32 numbers of a tensor, row-major. The span need only live until the next call.

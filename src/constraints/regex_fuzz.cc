@@ -1,24 +1,12 @@
-// The parser of regular expressions: any bytes end in an Error or in a grammar whose states can be
-// walked; the first half of the input is the expression, the second a text.
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-#include "base/check.h"
-#include "constraints/constraint_compiler.h"
+// Any bytes as regular expressions, and as texts for them.
 #include "constraints/regex.h"
 
+#include <cstddef>
+#include <cstdint>
+
+#include "constraints/grammar_fuzz.h"
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace kvasir::constraints;
-  const std::string_view input(reinterpret_cast<const char*>(data), size);
-  auto grammar = CompileRegex(input.substr(0, (size + 1) / 2));
-  if (!grammar) {
-    KV_CHECK(!grammar.error().message.empty());
-    return 0;
-  }
-  Recognizer recognizer(std::move(grammar).value());
-  KV_CHECK(recognizer.start() != kDeadState);
-  const TextVerdict verdict = Judge(recognizer, input.substr((size + 1) / 2, 64)).value();
-  KV_CHECK(!verdict.complete || verdict.accepted);
+  kvasir::constraints::FuzzParser(data, size, kvasir::constraints::CompileRegex);
   return 0;
 }

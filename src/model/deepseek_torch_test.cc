@@ -2,23 +2,13 @@
 // values. The numbers are committed; tests/torch/make_mla_fixture.py wrote them.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <fstream>
-#include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "kvcache/block_pool.h"
 #include "model/deepseek_model.h"
+#include "model/torch_test_fixture.h"
 
 namespace kvasir::model {
 namespace {
-
-// Unit roundoff of f32: one operation errs by at most this share of its result.
-constexpr double kU = 0x1p-24;
-constexpr std::size_t kSequences = 2;
 
 struct Case {
   const char* label;
@@ -29,17 +19,6 @@ struct Case {
 class DeepseekTorchTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    const std::string file = std::string(GetParam().label) + ".forward.txt";
-    std::ifstream in(KVASIR_SOURCE_DIR "/tests/torch/data/" + file);
-    ASSERT_TRUE(in) << file;
-    std::string kind, name;
-    std::size_t count = 0;
-    while (in >> kind >> name >> count) {  // "kind name count" and count numbers.
-      std::vector<double> values(count);
-      for (double& value : values) in >> value;
-      ASSERT_TRUE(in) << file << ": " << kind << " " << name;
-      arrays_[{kind, name}] = std::move(values);
-    }
     config_.layers = 2;
     config_.heads = 3;
     config_.embedding = 20;
@@ -56,38 +35,8 @@ class DeepseekTorchTest : public testing::TestWithParam<Case> {
     config_.rope.factor = GetParam().factor;
   }
 
-  const std::vector<double>& Get(const std::string& kind, const std::string& name) const {
-    return arrays_.at({kind, name});
-  }
-
   double LargestDifference(const DeepseekConfig& config) const {
-    std::vector<float> numbers;
-    const auto model =
-        DeepseekModel::Make(config, [&](const TensorSpec& spec) {
-          const std::vector<double>& values = Get("weight", spec.name);
-          numbers.assign(values.begin(), values.end());
-          return base::Result<std::span<const float>>(std::span<const float>(numbers));
-        }).value();
-    const auto geometry = kvcache::CacheGeometry::Make(model->shape().Cache(16)).value();
-    const auto pool =
-        kvcache::BlockPool::Make(geometry, {.budget_bytes = 4 * geometry.block_bytes()}).value();
-    const std::vector<double>& text = Get("text", "tokens");     // [2][12]
-    const std::vector<double>& expected = Get("logits", "all");  // [2][12][23]
-    const std::vector<TokenId> tokens(text.begin(), text.end());
-    base::ThreadTeam team(1);
-    Scratch scratch;
-    double largest = 0;
-    for (std::size_t s = 0; s < kSequences; ++s) {
-      kvcache::CachedSequence sequence(*pool);
-      const BatchItem item{&sequence, std::span(tokens).subspan(s * config.context, config.context),
-                           config.context};
-      std::vector<float> logits(config.context * config.vocab);
-      EXPECT_TRUE(model->Forward(std::span(&item, 1), scratch, team, logits).has_value());
-      for (std::size_t i = 0; i < logits.size(); ++i) {
-        largest = std::max(largest, std::abs(logits[i] - expected[s * logits.size() + i]));
-      }
-    }
-    return largest;
+    return fixture_.LargestDifference<DeepseekModel>(config);
   }
 
   // How many roundings lie one after the other on the longest way to a logit, times the sum of
@@ -106,11 +55,11 @@ class DeepseekTorchTest : public testing::TestWithParam<Case> {
     const double layer = 2 * norm + attention + static_cast<double>(c.value_width()) + 1 + width +
                          silu + 1 + static_cast<double>(c.feed_forward) + 1;
     const double roundings = static_cast<double>(c.layers) * layer + norm + width;
-    return roundings * kU * Get("magnitude", "logits").at(0);
+    return roundings * kUnitRoundoff * fixture_.Get("magnitude", "logits").at(0);
   }
 
   DeepseekConfig config_;
-  std::map<std::pair<std::string, std::string>, std::vector<double>> arrays_;
+  const TorchFixture fixture_{GetParam().label};
 };
 INSTANTIATE_TEST_SUITE_P(Models, DeepseekTorchTest,
                          testing::Values(Case{"mla", 0, 1.0f}, Case{"mla_query_rank", 8, 2.0f}),

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "base/philox.h"
 #include "kernels/activation.h"
 #include "kernels/norm.h"
+#include "kernels/random_test_values.h"
 #include "kernels/scalar_math.h"
 #include "kernels/targets.h"
 
@@ -19,12 +19,7 @@ namespace {
 constexpr std::uint64_t kSeed = 977;
 
 std::vector<float> Random(std::size_t n, std::uint32_t stream) {
-  std::vector<float> values(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto w = base::Philox4x32(kSeed, {static_cast<std::uint32_t>(i), stream, 0, 0});
-    values[i] = static_cast<float>(base::UniformDouble(w[0], w[1]) * 4 - 2);
-  }
-  return values;
+  return RandomValues(kSeed, n, stream, 2.0f);
 }
 
 // Runs body on each target and checks that the vector it returns has the same bits on all.

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/philox.h"
@@ -10,6 +9,7 @@
 #include "kernels/attention.h"
 #include "kernels/matmul.h"
 #include "kernels/norm.h"
+#include "kernels/random_test_values.h"
 #include "kernels/scalar_math.h"
 #include "kernels/softmax.h"
 #include "kernels/targets.h"
@@ -20,16 +20,7 @@ namespace {
 constexpr std::uint64_t kSeed = 4711;
 
 std::vector<float> Random(std::size_t n, std::uint32_t stream, float scale = 1.0f) {
-  std::vector<float> values(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto w = base::Philox4x32(kSeed, {static_cast<std::uint32_t>(i), stream, 0, 0});
-    values[i] = scale * static_cast<float>(base::UniformDouble(w[0], w[1]) * 2 - 1);
-  }
-  return values;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return RandomValues(kSeed, n, stream, scale);
 }
 
 class OnTarget : public testing::TestWithParam<Target> {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/aligned.h"
-#include "base/philox.h"
 #include "kernels/attention.h"
 #include "kernels/matmul.h"
+#include "kernels/random_test_values.h"
 #include "kernels/targets.h"
 
 namespace kvasir::kernels {
@@ -20,16 +20,7 @@ namespace {
 constexpr std::uint64_t kSeed = 815;  // Of every number below; nothing else is random.
 
 std::vector<float> Random(std::size_t n, std::uint32_t stream, float scale = 1.0f) {
-  std::vector<float> values(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto w = base::Philox4x32(kSeed, {static_cast<std::uint32_t>(i), stream, 0, 0});
-    values[i] = scale * static_cast<float>(base::UniformDouble(w[0], w[1]) * 2 - 1);
-  }
-  return values;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return RandomValues(kSeed, n, stream, scale);
 }
 
 // Latents of one sequence in blocks that lie backwards in memory. Unused slots hold NaN: if one

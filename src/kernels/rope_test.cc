@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/philox.h"
+#include "kernels/random_test_values.h"
 #include "kernels/scalar_math.h"
 #include "kernels/targets.h"
 
@@ -19,10 +19,6 @@ constexpr std::uint64_t kSeed = 4712;
 double Uniform(std::uint32_t i, std::uint32_t stream) {
   const auto w = base::Philox4x32(kSeed, {i, stream, 0, 0});
   return base::UniformDouble(w[0], w[1]);
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 // base^(−2i / 2·pairs), as any program has them.

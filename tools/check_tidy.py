@@ -32,6 +32,7 @@ ASSERTIONS_PER_1000 = 15
 UNTESTED = {
     "src/kernels/attention_reference.cc": "declared in attention.h; the kernel's test compares it",
     "src/kernels/latent_attention_reference.cc": "declared in latent_attention.h; tested there",
+    "src/constraints/schema_object_shapes.cc": "declared in schema_shapes.h; tested with it",
     "src/formats/gguf_value.cc": "gguf_reader_test.cc reads values of every type",
     "src/formats/printable.cc": "the tests of messages in formats and model show its work",
     "src/model/gpt2_reader.cc": "model_file_test.cc reads good and bad files",

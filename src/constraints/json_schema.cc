@@ -28,6 +28,22 @@ struct Shared {
   TermId blanks = kEmptyTerm;
 };
 
+// Things numbered in the order in which they were first met.
+template <typename T>
+class Numbered {
+ public:
+  std::uint32_t NumberOf(const T& thing) {
+    const auto [known, added] = ids_.emplace(thing, static_cast<std::uint32_t>(things_.size()));
+    if (added) things_.push_back(thing);
+    return known->second;
+  }
+  const T& operator[](std::uint32_t number) const { return things_[number]; }
+
+ private:
+  std::vector<T> things_;
+  std::map<T, std::uint32_t> ids_;
+};
+
 // Arrays behind their '['. A state is a place in one: before the first item or after an item, with
 // so many items read and so much satisfied.
 class ArrayTerms final : public LazyTerms {
@@ -35,7 +51,7 @@ class ArrayTerms final : public LazyTerms {
   ArrayTerms(const ArrayPlan& plan, std::shared_ptr<Shared> shared)
       : plan_(plan), shared_(std::move(shared)) {}
   void set_source(std::uint32_t source) { source_ = source; }
-  std::uint32_t Start() { return StateOf({0, 0, /*first=*/true}); }
+  std::uint32_t Start() { return places_.NumberOf({0, 0, /*first=*/true}); }
 
   TermId Expand(TermPool& pool, std::uint32_t state) override {
     const Place place = places_[state];
@@ -47,7 +63,8 @@ class ArrayTerms final : public LazyTerms {
           !CanFinish(plan_, next.index, next.satisfied)) {
         continue;
       }
-      items.push_back(pool.Concat(pool.Call(option.node), pool.Lazy(source_, StateOf(next))));
+      items.push_back(
+          pool.Concat(pool.Call(option.node), pool.Lazy(source_, places_.NumberOf(next))));
     }
     TermId item = pool.Alternate(items);
     if (!place.first) {
@@ -71,17 +88,11 @@ class ArrayTerms final : public LazyTerms {
     if (plan_.max != kNoMaximum) return index;
     return std::min(index, std::max<std::uint64_t>(plan_.items.size() - 1, plan_.min));
   }
-  std::uint32_t StateOf(const Place& place) {
-    const auto [known, added] = ids_.emplace(place, static_cast<std::uint32_t>(places_.size()));
-    if (added) places_.push_back(place);
-    return known->second;
-  }
 
   const ArrayPlan& plan_;
   std::shared_ptr<Shared> shared_;
   std::uint32_t source_ = 0;
-  std::vector<Place> places_;
-  std::map<Place, std::uint32_t> ids_;
+  Numbered<Place> places_;  // By state.
 };
 
 // Objects behind their '{'. A state is a place in one: before the first member, inside a name (with
@@ -91,14 +102,14 @@ class ObjectTerms final : public LazyTerms {
   ObjectTerms(const ObjectPlan& plan, std::shared_ptr<Shared> shared)
       : plan_(plan), shared_(std::move(shared)) {}
   void set_source(std::uint32_t source) { source_ = source; }
-  std::uint32_t Start() { return StateOf({Where::kFirst, IdOf(NoProgress(plan_)), 0}); }
+  std::uint32_t Start() { return places_.NumberOf({Where::kFirst, IdOf(NoProgress(plan_)), 0}); }
 
   TermId Expand(TermPool& pool, std::uint32_t state) override {
     const Place place = places_[state];
     if (place.where == Where::kName) return ExpandName(pool, place);
     TermId member = kNothingTerm;
     if (MayReach(allowed_[place.progress], 0)) {
-      const TermId name = pool.Lazy(source_, StateOf({Where::kName, place.progress, 0}));
+      const TermId name = pool.Lazy(source_, places_.NumberOf({Where::kName, place.progress, 0}));
       const TermId parts[] = {
           place.where == Where::kFirst ? kEmptyTerm : pool.Concat(pool.Text(","), shared_->blanks),
           pool.Text("\""), name};
@@ -128,7 +139,7 @@ class ObjectTerms final : public LazyTerms {
     for (const auto& [character, next] : shared_->speller.Moves(name)) {
       if (!MayReach(allowed_[place.progress], next)) continue;
       choices.push_back(pool.Concat(
-          character, pool.Lazy(source_, StateOf({Where::kName, place.progress, next}))));
+          character, pool.Lazy(source_, places_.NumberOf({Where::kName, place.progress, next}))));
     }
     return pool.Alternate(choices);
   }
@@ -138,7 +149,7 @@ class ObjectTerms final : public LazyTerms {
     for (const ValueOption& option : member.options) {
       ObjectProgress after = After(plan_, progress_[progress], member, option);
       if (!option.usable || !CanFinish(plan_, after)) continue;
-      const std::uint32_t next = StateOf({Where::kNext, IdOf(std::move(after)), 0});
+      const std::uint32_t next = places_.NumberOf({Where::kNext, IdOf(std::move(after)), 0});
       choices.push_back(pool.Concat(pool.Call(option.node), pool.Lazy(source_, next)));
     }
     return pool.Alternate(choices);
@@ -162,17 +173,11 @@ class ObjectTerms final : public LazyTerms {
     progress_.push_back(std::move(progress));
     return known->second;
   }
-  std::uint32_t StateOf(const Place& place) {
-    const auto [known, added] = ids_.emplace(place, static_cast<std::uint32_t>(places_.size()));
-    if (added) places_.push_back(place);
-    return known->second;
-  }
 
   const ObjectPlan& plan_;
   std::shared_ptr<Shared> shared_;
   std::uint32_t source_ = 0;
-  std::vector<Place> places_;
-  std::map<Place, std::uint32_t> ids_;
+  Numbered<Place> places_;  // By state.
   std::vector<ObjectProgress> progress_;
   std::vector<std::vector<std::uint64_t>> allowed_;  // [progress] bits of classes that may come
   std::map<ObjectProgress, std::uint32_t> progress_ids_;

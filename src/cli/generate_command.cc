@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,6 +125,7 @@ base::Result<Generation> MakeGeneration(const GenerateFlags& flags, const OpenMo
   base.choices = flags.sampling.count;
   base.stops = flags.stops;
   base.top_logprobs = static_cast<std::size_t>(flags.logprobs.value_or(0));
+  base.prompt_logprobs = flags.echo && flags.logprobs.has_value();
   KV_TRY(ApplyVocabulary(flags, open, base));
   KV_TRY(const auto constraint, ConstraintOf(flags.constraint));
   if (constraint) {
@@ -161,9 +163,9 @@ base::Result<void> StreamToken(const GenerateFlags& flags, const OpenModel& open
   return FlushStdout();
 }
 
-void PrintLogprobs(const OpenModel& open, const engine::ChoiceResult& choice) {
+void PrintLogprobs(const OpenModel& open, std::span<const engine::GeneratedToken> tokens) {
   const tokenizer::Vocabulary& vocabulary = open.loaded.tokenizer->vocabulary();
-  for (const engine::GeneratedToken& token : choice.tokens) {
+  for (const engine::GeneratedToken& token : tokens) {
     fmt::print("{} {:9.5f} ", PadRight(Visible(TokenText(vocabulary, token.id)), 6), token.logprob);
     for (const sampling::TokenLogProb& other : token.top) {
       fmt::print(" {} {:.2f}%", Visible(TokenText(vocabulary, other.id)), 100.0 * other.prob);
@@ -180,7 +182,9 @@ void PrintTexts(const GenerateFlags& flags, const OpenModel& open,
       if (!first) fmt::print("---\n");
       first = false;
       fmt::print("{}{}\n", flags.echo ? prompts[i].text : "", choice.text);
-      if (flags.logprobs) PrintLogprobs(open, choice);
+      if (!flags.logprobs) continue;
+      PrintLogprobs(open, report.results[i].prompt);
+      PrintLogprobs(open, choice.tokens);
     }
   }
 }
@@ -245,6 +249,17 @@ base::Result<int> RunGenerate(const GenerateFlags& flags) {
     for (const Prompt& prompt : prompts) texts.push_back(prompt.text);
     json["prompts"] = std::move(texts);
   }
+  if (flags.echo && flags.logprobs) {
+    auto prompts_scored = ordered_json::array();
+    for (const engine::RequestResult& result : report.results) {
+      auto tokens = ordered_json::array();
+      for (const engine::GeneratedToken& token : result.prompt) {
+        tokens.push_back(ToJson(open, token));
+      }
+      prompts_scored.push_back(std::move(tokens));
+    }
+    json["prompt_logprobs"] = std::move(prompts_scored);
+  }
   PrintJson(json);
   return 0;
 }
@@ -270,7 +285,8 @@ void AddGenerateCommand(CommandSet& commands) {
   AddTexts(command, "--ban", flags->bans, "never draw tokens that hold this; may be repeated");
   AddUint(command, "--logprobs", flags->logprobs, {0, std::uint64_t{1} << 32},
           "report each token's log-probability and this many alternatives");
-  command->add_flag("--echo", flags->echo, "print the prompt first");
+  command->add_flag("--echo", flags->echo,
+                    "print the prompt first; with --logprobs its tokens' too, after the first");
   command->add_flag("--stream", flags->stream,
                     "print as tokens come; with --json one line a token");
   command->add_flag("--trace", flags->trace,

@@ -18,6 +18,8 @@ tokenizer::StreamDecoder::From TextBegins(std::span<const TokenId> prompt,
   return tokenizer::StreamDecoder::From::kStart;
 }
 
+}  // namespace
+
 base::Error AtPosition(std::size_t position, base::Error error) {
   if (error.code == base::ErrorCode::kNumeric) {
     error.message = fmt::format("the logits after position {} are no distribution: {}", position,
@@ -25,8 +27,6 @@ base::Error AtPosition(std::size_t position, base::Error error) {
   }
   return error;
 }
-
-}  // namespace
 
 Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model::ModelShape& shape,
                const tokenizer::Vocabulary& vocabulary, const base::TokenMask& drawable)

@@ -23,6 +23,9 @@
 
 namespace kvasir::engine {
 
+// The error of logits after this position, which it names if they are no distribution.
+base::Error AtPosition(std::size_t position, base::Error error);
+
 // Knows nothing of caches and batches: it says which positions must be computed, takes their logits
 // in order, and decides tokens. Single-threaded; neither copied nor moved.
 //

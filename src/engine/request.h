@@ -37,6 +37,7 @@ struct GenerateRequest {
   std::vector<TokenId> end_tokens = {};  // Drawing one ends the text.
   bool named_end_tokens = false;         // A person named them: drawn whatever their type.
   std::size_t top_logprobs = 0;          // Alternatives reported for each token.
+  bool prompt_logprobs = false;          // Report the prompt's own tokens too.
   std::shared_ptr<const constraints::Matcher> constraint = nullptr;  // At its start, or null.
 };
 
@@ -62,7 +63,7 @@ struct GeneratedToken {
   TokenId id = 0;
   double logprob = 0;          // nats; the model's own, before temperature and filters
   std::size_t candidates = 1;  // Tokens that could have been drawn; 1 for a forced one.
-  std::vector<sampling::TokenLogProb> top;  // [top_logprobs], most probable first
+  std::vector<sampling::TokenLogProb> top = {};  // [top_logprobs], most probable first
 };
 
 struct ChoiceResult {
@@ -81,6 +82,9 @@ struct Usage {
 
 struct RequestResult {
   std::vector<ChoiceResult> choices;  // By index.
+  // With prompt_logprobs: of each prompt token after the first, given those before it. Empty where
+  // nothing was computed, since no token could follow.
+  std::vector<GeneratedToken> prompt = {};
 };
 
 }  // namespace kvasir::engine

@@ -5,10 +5,19 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kvcache/prompt_log_probs.h"
+#include "sampling/log_probs.h"
 
 namespace kvasir::engine {
 
 using Clock = std::chrono::steady_clock;
+
+namespace {
+
+// Rows of logits that a step holds to score a prompt: they are [vocab] numbers each.
+constexpr std::size_t kMostScoredRows = 64;
+
+}  // namespace
 
 Session::Session(Generator& generator, std::span<const GenerateRequest> requests,
                  const Observer& observer)
@@ -109,6 +118,8 @@ void Session::StartRequest() {
   } else {
     running_.push_back(std::make_unique<Running>(Running{
         request, std::move(choice), SequenceLease(cache_, cache_.Create()), stem, true, {}, 0}));
+    running_.back()->scores_prompt = requests_[request].prompt_logprobs &&
+                                     requests_[request].prompt.size() > 1 && next_choice_ == 0;
   }
   ++next_choice_;
   if (stem || next_choice_ == requests_[request].choices) {
@@ -121,14 +132,32 @@ bool Session::StartFromCache(Running& running, const std::vector<base::Hash128>&
   const kvcache::SequenceId id = running.sequence.id();
   const Choice& choice = *running.choice;
   const std::size_t found = cache_.TakePrefix(id, choice.text().first(choice.first_row()));
+  if (running.scores_prompt) ScoreFromCache(running, found);
   const auto name = cache_.NextBlockName(id, choice.text().first(choice.target()));
   if (name && std::find(claimed.begin(), claimed.end(), *name) != claimed.end()) {
     cache_.Truncate(id, 0);
     return false;
   }
-  if (running.fresh) report_.usage.cached_tokens += found;
+  if (running.fresh) report_.usage.cached_tokens += cache_.cache(id).length();
   running.fresh = false;
   return true;
+}
+
+void Session::ScoreFromCache(Running& running, std::size_t found) {
+  const kvcache::SequenceId id = running.sequence.id();
+  const GenerateRequest& request = requests_[running.request];
+  const std::size_t top = std::min(request.top_logprobs, vocab_);
+  for (std::size_t t = running.prompt.size() + 1; t < found; ++t) {
+    const kvcache::PromptLogProbs* kept = cache_.LogProbs(id, t);
+    if (kept == nullptr || kept->best.size() < top) break;
+    GeneratedToken token = {.id = request.prompt[t], .logprob = kept->logprob};
+    for (const kvcache::KeptLogProb& other : std::span(kept->best).first(top)) {
+      token.top.push_back({other.id, other.logprob, other.prob});
+    }
+    running.prompt.push_back(std::move(token));
+    running.prompt_kept = running.prompt.size();
+  }
+  cache_.Truncate(id, std::min(found, running.prompt.size()));
 }
 
 std::vector<Session::Share> Session::PlanStep() {
@@ -148,9 +177,13 @@ std::vector<Session::Share> Session::PlanStep() {
     if (const std::uint64_t chunk = generator_.options_.prefill_chunk; chunk != 0) {
       count = static_cast<std::size_t>(std::min<std::uint64_t>(count, chunk));
     }
+    if (running->scores_prompt) count = std::min(count, kMostScoredRows);
     budget -= count;
     const std::size_t end = begin + count;
-    const std::size_t first_row = std::max(begin, choice.first_row());
+    const std::size_t wanted = running->scores_prompt
+                                   ? std::min(running->prompt.size(), choice.first_row())
+                                   : choice.first_row();
+    const std::size_t first_row = std::max(begin, wanted);
     shares.push_back({running.get(), begin, end, end > first_row ? end - first_row : 0,
                       end == choice.target(), !choice.has_tokens()});
   }
@@ -229,15 +262,56 @@ base::Result<void> Session::Step() {
 
 base::Result<void> Session::TakeRows(const Share& share, std::span<const float> rows) {
   Running& running = *share.running;
-  for (std::size_t begin = 0; begin < rows.size(); begin += vocab_) {
+  const std::size_t prompt_rows = requests_[running.request].prompt.size() - 1;
+  std::size_t position = share.end - share.rows;
+  for (std::size_t begin = 0; begin < rows.size(); begin += vocab_, ++position) {
     const std::span<const float> row = rows.subspan(begin, vocab_);
-    if (running.stem) {
+    if (position < prompt_rows) {
+      KV_TRY(ScorePrompt(running, position, row));
+    } else if (running.stem) {
       running.rows.insert(running.rows.end(), row.begin(), row.end());
     } else if (!running.choice->finished()) {  // A stop string may leave forced tokens over.
       KV_TRY(Give(running, *running.choice, row));
     }
   }
+  if (running.scores_prompt) KeepPromptScores(running);
   return base::Success();
+}
+
+base::Result<void> Session::ScorePrompt(Running& running, std::size_t position,
+                                        std::span<const float> row) {
+  if (position < running.prompt.size()) return base::Success();  // Scored before it gave way.
+  KV_CHECK(position == running.prompt.size());
+  const GenerateRequest& request = requests_[running.request];
+  GeneratedToken token = {.id = request.prompt[position + 1]};
+  const auto logprob = sampling::LogProb(row, token.id);
+  if (!logprob) return InRequest(running.request, AtPosition(position, logprob.error()));
+  token.logprob = logprob.value();
+  // As many as the cache keeps, so that they serve others too.
+  const std::size_t most = std::max(request.top_logprobs, kvcache::kKeptAlternatives);
+  KV_TRY(token.top, sampling::TopLogProbs(row, std::min(most, vocab_)));
+  running.prompt.push_back(std::move(token));
+  return base::Success();
+}
+
+void Session::KeepPromptScores(Running& running) {
+  const kvcache::SequenceId id = running.sequence.id();
+  const std::size_t top = requests_[running.request].top_logprobs;
+  // The token at t is scored by the row before it, and has a place in the cache only after that.
+  while (running.prompt_kept < running.prompt.size() &&
+         running.prompt_kept + 1 < cache_.cache(id).length()) {
+    GeneratedToken& token = running.prompt[running.prompt_kept++];
+    kvcache::PromptLogProbs kept = {.logprob = token.logprob};
+    for (const sampling::TokenLogProb& other :
+         std::span(token.top).first(std::min(token.top.size(), kvcache::kKeptAlternatives))) {
+      kept.best.push_back({other.id, other.logprob, other.prob});
+    }
+    cache_.KeepLogProbs(id, running.prompt_kept, std::move(kept));
+    token.top.resize(std::min(token.top.size(), top));
+  }
+  if (running.prompt_kept + 1 < requests_[running.request].prompt.size()) return;
+  report_.results[running.request].prompt = std::move(running.prompt);
+  running.scores_prompt = false;
 }
 
 base::Result<void> Session::Give(const Running& running, Choice& choice,

@@ -40,6 +40,9 @@ class Session {
     bool fresh = false;             // Never computed yet: what it finds cached counts as usage.
     std::vector<float> rows;        // Of a stem: the logits its choices begin with. [rows][vocab]
     std::uint64_t next_choice = 0;  // Of a stem that is computed: the next choice to start.
+    bool scores_prompt = false;     // Of one sequence a request, until all its prompt is scored.
+    std::vector<GeneratedToken> prompt = {};  // Prompt tokens 1, 2, … scored so far.
+    std::size_t prompt_kept = 0;              // Of these, told to the cache.
   };
   // What a step does with one sequence.
   struct Share {
@@ -64,6 +67,14 @@ class Session {
   // Lets a sequence without blocks begin from the cache. False if it should wait: another of this
   // step, whose next block is among `claimed`, computes what it needs.
   bool StartFromCache(Running& running, const std::vector<base::Hash128>& claimed);
+  // Takes what the cache knows of the prompt's log-probabilities, and gives up the positions whose
+  // logits are needed for the rest.
+  void ScoreFromCache(Running& running, std::size_t found);
+  // Takes the row after `position`, which scores the prompt token that follows.
+  base::Result<void> ScorePrompt(Running& running, std::size_t position,
+                                 std::span<const float> row);
+  // Leaves what is scored with the blocks that hold it, and the result once all is.
+  void KeepPromptScores(Running& running);
   // Makes room for every share; those of sequences that give way are dropped. An Error if even one
   // sequence alone finds no memory.
   base::Result<void> ReserveShares(std::vector<Share>& shares);

@@ -170,6 +170,25 @@ class GenerateTest(program.CliTest):
         path = self.path("prompts.jsonl", '{"prompt":"春","max_tokens":0}')
         self.refused(1, "line 1.*max_tokens.*from 1", "generate", "--prompts-file", path)
 
+    def test_log_probabilities_of_the_prompt(self):
+        run = self.kvasir("generate", "-p", "春风花", "-n", 2, "--echo", "--logprobs", 2,
+                          "--seed", 1, "--json").json
+        [scored] = run["prompt_logprobs"]
+        self.assertEqual([token["token"] for token in scored], ["风", "花"])
+        for text, token in (("春", scored[0]), ("春风", scored[1])):
+            top = self.kvasir("next", text, "-k", 2, "--json").json["results"][0]["top"]
+            self.assertEqual([(t["id"], t["logprob"]) for t in token["top"]],
+                             [(t["id"], t["logprob"]) for t in top])
+        off = self.kvasir("generate", "-p", "春风花", "-n", 2, "--echo", "--logprobs", 2,
+                          "--seed", 1, "--json", "--no-kv-cache").json
+        self.assertEqual(off["prompt_logprobs"], run["prompt_logprobs"])
+        lines = self.kvasir("generate", "-p", "春风花", "-n", 2, "--echo", "--logprobs", 2,
+                            "--seed", 1).text.splitlines()
+        self.assertEqual([line.split()[0] for line in lines if "%" in line][:2], ["风", "花"])
+        unasked = self.kvasir("generate", "-p", "春风花", "-n", 2, "--logprobs", 2, "--seed", 1,
+                              "--json").json
+        self.assertNotIn("prompt_logprobs", unasked)
+
     def test_turns(self):
         """Each turn is the run of the whole text so far."""
         settings = ("-n", 5, "--seed", 7, "--threads", 1)

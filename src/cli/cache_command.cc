@@ -33,6 +33,7 @@ struct CachePlanFlags {
   std::string preset;
   std::optional<std::uint64_t> layers, kv_heads, head_dim, latent_dim, rope_dim, embedding;
   std::string dtype;
+  std::string value_dtype;
   std::uint64_t key_group = 0;
   std::uint64_t window = 0;
   std::uint64_t sinks = 0;
@@ -183,6 +184,9 @@ base::Result<int> RunCachePlan(const CachePlanFlags& flags) {
                      .hidden = flags.store == "hidden"};
   if (question.policy.hidden) question.policy.dtype = PlanDType::kF32;
   if (!flags.dtype.empty()) question.policy.dtype = kvcache::FindPlanDType(flags.dtype).value();
+  if (!flags.value_dtype.empty()) {
+    question.policy.value_dtype = kvcache::FindPlanDType(flags.value_dtype).value();
+  }
   question.memory_bytes = flags.memory;
   question.measured = flags.gb_per_s == 0;
   question.gb_per_s = 1;  // Until the question is known to have an answer.
@@ -234,6 +238,9 @@ void AddPolicyFlags(CLI::App* command, CachePlanFlags& flags) {
   for (const PlanDType dtype : kvcache::kPlanDTypes) dtypes.emplace_back(PlanDTypeName(dtype));
   command
       ->add_option("--dtype", flags.dtype, "how a number is stored; default f32, of a preset f16")
+      ->type_name("T")
+      ->check(CLI::IsMember(dtypes));
+  command->add_option("--value-dtype", flags.value_dtype, "of V, where it is not that of K")
       ->type_name("T")
       ->check(CLI::IsMember(dtypes));
   AddUint(command, "--key-group", flags.key_group, {16, kMost},

@@ -60,7 +60,9 @@ std::string PolicyText(const kvcache::PlanPolicy& policy) {
   } else if (!policy.hidden) {
     text = "full";
   }
-  text += fmt::format(",dtype={}", PlanDTypeName(policy.dtype));
+  text += policy.value_dtype ? fmt::format(",k={},v={}", PlanDTypeName(policy.dtype),
+                                           PlanDTypeName(*policy.value_dtype))
+                             : fmt::format(",dtype={}", PlanDTypeName(policy.dtype));
   if (policy.key_group != 0) text += fmt::format(",group={}", policy.key_group);
   return text;
 }
@@ -81,6 +83,7 @@ std::vector<TradeoffCell> Tradeoff(const CacheQuestion& question) {
       for (const PlanDType dtype : kShownTypes) {
         kvcache::PlanPolicy policy = question.policy;
         policy.dtype = dtype;
+        policy.value_dtype.reset();
         policy.key_group = 0;
         if (policy.hidden && dtype != PlanDType::kF32) continue;
         TradeoffCell cell = {batch, tokens, dtype, {}, {}};

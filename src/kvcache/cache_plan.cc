@@ -94,23 +94,29 @@ LayerFormat FormatOf(const PlanShape& shape, const PlanPolicy& policy) {
                                         : fmt::to_string(shape.head_dim);
   const std::uint64_t heads = latent ? 1 : shape.kv_heads;
   const std::string heads_text = latent ? "" : fmt::format("{} kv heads × ", heads);
-  const Amount row = width.value() ? Amount(heads) * RowBytes(policy.dtype, *width.value()) : width;
-  const std::string row_text = heads_text + RowText(policy.dtype, width_text);
+  const auto row = [&](PlanDType dtype) {
+    return width.value() ? Amount(heads) * RowBytes(dtype, *width.value()) : width;
+  };
+  const auto row_text = [&](PlanDType dtype) { return heads_text + RowText(dtype, width_text); };
+  const PlanDType value_dtype = policy.value_dtype.value_or(policy.dtype);
   if (policy.key_group == 0) {
-    format.row = format.token = Amount(latent ? 1 : 2) * row;
-    format.formula =
-        fmt::format("{}{} layers × {}", latent ? "" : "2 (K and V) × ", shape.layers, row_text);
+    format.row = format.token = latent ? row(policy.dtype) : row(policy.dtype) + row(value_dtype);
+    format.formula = value_dtype != policy.dtype
+                         ? fmt::format("{} layers × ({} of K + {} of V)", shape.layers,
+                                       row_text(policy.dtype), row_text(value_dtype))
+                         : fmt::format("{}{} layers × {}", latent ? "" : "2 (K and V) × ",
+                                       shape.layers, row_text(policy.dtype));
     return format;
   }
   format.channels = Amount(heads) * width;
   format.group = format.channels * (policy.key_group / 2 + kScaleBytes + kMinimumBytes);
   format.tail = format.channels * policy.key_group * 4;
-  if (!latent) format.row = row;
+  if (!latent) format.row = row(value_dtype);
   format.token = format.row;
   if (format.group.value()) format.token += CeilDiv(*format.group.value(), policy.key_group);
-  format.formula =
-      fmt::format("{} layers × ({}{}{} × (4 + 32 ÷ {}) ÷ 8 bytes of K)", shape.layers,
-                  latent ? "" : row_text + " of V + ", heads_text, width_text, policy.key_group);
+  format.formula = fmt::format("{} layers × ({}{}{} × (4 + 32 ÷ {}) ÷ 8 bytes of K)", shape.layers,
+                               latent ? "" : row_text(value_dtype) + " of V + ", heads_text,
+                               width_text, policy.key_group);
   return format;
 }
 
@@ -141,9 +147,13 @@ Result<void> CheckShape(const PlanShape& shape, const PlanPolicy& policy) {
                    shape.latent_dim, shape.kv_heads, shape.head_dim);
 }
 
-Result<void> CheckPolicy(const PlanPolicy& policy) {
+Result<void> CheckPolicy(const PlanShape& shape, const PlanPolicy& policy) {
   if (policy.sinks != 0 && policy.window == 0) {
     return MakeError(ErrorCode::kUsage, "sinks is {}, but there is no window", policy.sinks);
+  }
+  if (policy.value_dtype && (policy.hidden || shape.latent_dim != 0)) {
+    return MakeError(ErrorCode::kUsage, "value_dtype is {}, but this cache holds no V of its own",
+                     PlanDTypeName(*policy.value_dtype));
   }
   if (policy.hidden && (policy.dtype != PlanDType::kF32 || policy.key_group != 0)) {
     return MakeError(ErrorCode::kUsage, "a cache of the layers' inputs holds f32, not {}",
@@ -270,7 +280,7 @@ Amount PrivateBytes(const PlanShape& shape, const PlanPolicy& policy, const Plan
 Result<void> CheckAll(const PlanShape& shape, const PlanPolicy& policy,
                       const PlanWorkload& workload) {
   KV_TRY(CheckShape(shape, policy));
-  KV_TRY(CheckPolicy(policy));
+  KV_TRY(CheckPolicy(shape, policy));
   return CheckWorkload(policy, workload);
 }
 
@@ -291,7 +301,9 @@ base::Error TooLarge(const LayerFormat& format, const PlanWorkload& workload) {
 }
 
 bool RunsHere(const PlanShape& shape, const PlanPolicy& policy, const PlanWorkload& workload) {
-  return policy.dtype == PlanDType::kF32 && policy.window == 0 && !policy.hidden &&
+  return policy.dtype == PlanDType::kF32 &&
+         policy.value_dtype.value_or(PlanDType::kF32) == PlanDType::kF32 && policy.window == 0 &&
+         !policy.hidden &&
          CacheGeometry::Make({.layers = shape.layers,
                               .kv_heads = shape.kv_heads,
                               .head_dim = shape.head_dim,

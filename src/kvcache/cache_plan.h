@@ -40,6 +40,7 @@ struct PlanShape {
 // One setting for all layers. The defaults are what the running cache does.
 struct PlanPolicy {
   PlanDType dtype = PlanDType::kF32;
+  std::optional<PlanDType> value_dtype = std::nullopt;  // Of V, where it is not that of K.
   // 0, or for int4 keys rounded by channel over so many positions: a multiple of 16. The positions
   // of the group that is not complete stay in f32, in room for a whole group a sequence.
   std::uint64_t key_group = 0;

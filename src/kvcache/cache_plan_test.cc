@@ -104,6 +104,27 @@ TEST(CachePlanTest, HiddenStatesAreHalfOfKeysAndValuesOfEveryHead) {
   EXPECT_THAT(plan.formula, HasSubstr("the layer's input"));
 }
 
+TEST(CachePlanTest, KeysAndValuesMayDiffer) {
+  const PlanPolicy policy = {.dtype = PlanDType::kInt8, .value_dtype = PlanDType::kF16};
+  const CachePlan plan = Planned(kLesson, policy, One(16));
+  EXPECT_EQ(plan.bytes_per_token, 4u * 4 * ((32 + 2) + 2 * 32));
+  EXPECT_EQ(plan.bytes_total, 16 * plan.bytes_per_token);
+  EXPECT_FALSE(plan.runs);
+  EXPECT_THAT(plan.formula, HasSubstr("(32 bytes + 2 of scale) of K + "));
+  EXPECT_THAT(plan.formula, HasSubstr("32 × 2 bytes of V"));
+  // One type, said twice, is that type; and only what differs from the running cache is a plan.
+  EXPECT_TRUE(Planned(kLesson, {.value_dtype = PlanDType::kF32}, One(16)).runs);
+  EXPECT_FALSE(Planned(kLesson, {.value_dtype = PlanDType::kF16}, One(16)).runs);
+  const PlanPolicy grouped = {
+      .dtype = PlanDType::kInt4, .value_dtype = PlanDType::kInt8, .key_group = 32};
+  EXPECT_EQ(Planned(kLesson, grouped, One(16)).block_bytes, 4u * 16 * 4 * (32 + 2));
+  EXPECT_THAT(Refusal(kLesson, {.value_dtype = PlanDType::kF16, .hidden = true}, One(1)),
+              HasSubstr("value_dtype is f16, but this cache holds no V"));
+  EXPECT_THAT(Refusal({.layers = 1, .latent_dim = 8, .rope_dim = 2},
+                      {.value_dtype = PlanDType::kF16}, One(1)),
+              HasSubstr("holds no V of its own"));
+}
+
 // K of complete groups at 4 + 32/G bits, a tail in f32; V by token.
 TEST(CachePlanTest, KeysByChannelHaveATail) {
   const PlanPolicy policy = {.dtype = PlanDType::kInt4, .key_group = 32};

@@ -87,7 +87,9 @@ class CachePlanTest(program.CliTest):
     def test_policies_by_formula(self):
         sizes = ("--layers", 4, "--kv-heads", 4, "--head-dim", 32, "--context", 128)
         for flags, per_token, total in (
-                (["--dtype", "int8"], 1088, 1088 * 128), (["--dtype", "int4"], 640, 640 * 128),
+                (["--dtype", "int8"], 1088, 1088 * 128),
+                (["--dtype", "int8", "--value-dtype", "int4"], 864, 864 * 128),
+                (["--dtype", "int4"], 640, 640 * 128),
                 (["--window", 32, "--sinks", 4], 4096, 4096 * 64),
                 (["--store", "hidden", "--embedding", 128], 2048, 2048 * 128),
                 (["--dtype", "int4", "--key-group", 32], 640, 640 * 128 + 4 * 128 * 32 * 4)):

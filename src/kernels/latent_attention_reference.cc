@@ -1,6 +1,8 @@
 // Latent attention by the definition (R3), one number after the other: for readers and as the
 // tests' oracle.
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "kernels/latent_attention.h"
 #include "kernels/reference_softmax.h"
@@ -19,8 +21,17 @@ void ReferenceLatentAttention(const LatentAttentionArgs& args, base::IndexRange 
         for (std::size_t d = 0; d < latents.width(); ++d) s = std::fma(q[d], row[d], s);
         return s * args.scale;
       };
-      const auto value = [&](std::size_t j) { return latents.Row(j); };
-      ReferenceSoftmax(0, args.first_position + query + 1, latents.latent_dim, score, value,
+      const auto weigh = [&](SeenPositions positions, std::span<const float> weights, float* o) {
+        for (std::size_t i = 0; i < positions.size(); ++i) {
+          const float* row = latents.Row(positions[i]);
+          for (std::size_t d = 0; d < latents.latent_dim; ++d) {
+            o[d] = std::fma(weights[i], row[d], o[d]);
+          }
+        }
+      };
+      std::vector<std::size_t> seen(args.first_position + query + 1);
+      std::iota(seen.begin(), seen.end(), 0);
+      ReferenceSoftmax(seen, latents.latent_dim, score, weigh,
                        args.out + query * args.out_stride + head * latents.latent_dim);
     }
   }

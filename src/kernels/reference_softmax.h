@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "kernels/attention.h"
@@ -35,46 +36,67 @@ inline void MergeReference(ReferenceState& total, const ReferenceState& part) {
   }
 }
 
-// Positions begin … end − 1 of one block of 64: score(j) is a number, value(j) a row [width].
-template <typename Score, typename Value>
-ReferenceState ReferenceBlock(std::size_t begin, std::size_t end, std::size_t width,
-                              const Score& score, const Value& value) {
+// Sixteen partial sums, of which a number at i joins that of i mod 16, folded 8-4-2-1 (R2).
+class ReferenceLaneSum {
+ public:
+  float& At(std::size_t i) { return lane_[i % kLanes]; }
+  float Fold() const {
+    float lane[kLanes];
+    std::copy_n(lane_, kLanes, lane);
+    for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) lane[i] += lane[i + half];
+    }
+    return lane[0];
+  }
+
+ private:
+  float lane_[kLanes] = {};
+};
+
+// Positions of a query, ascending.
+using SeenPositions = std::span<const std::size_t>;
+
+// Those of one block of 64: score(j) is a number; weigh(positions, weights, o) sets o [width],
+// zeros before, to the weighted sum of their values.
+template <typename Score, typename Weigh>
+ReferenceState ReferenceBlock(SeenPositions positions, std::size_t width, const Score& score,
+                              const Weigh& weigh) {
   ReferenceState state;
-  std::vector<float> scores;
-  for (std::size_t j = begin; j < end; ++j) {
-    scores.push_back(score(j));
-    state.m = std::max(state.m, scores.back());
+  std::vector<float> weights;
+  for (const std::size_t j : positions) {
+    weights.push_back(score(j));
+    state.m = std::max(state.m, weights.back());
   }
-  float lane[kLanes] = {};
+  ReferenceLaneSum sum;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    weights[i] = ExpF32(weights[i] - state.m);
+    sum.At(positions[i]) += weights[i];
+  }
+  state.l = sum.Fold();
   state.o.assign(width, 0.0f);
-  for (std::size_t j = begin; j < end; ++j) {
-    const float p = ExpF32(scores[j - begin] - state.m);
-    lane[j % kLanes] += p;
-    const float* row = value(j);
-    for (std::size_t d = 0; d < width; ++d) state.o[d] = std::fma(p, row[d], state.o[d]);
-  }
-  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) lane[i] += lane[i + half];
-  }
-  state.l = lane[0];
+  weigh(positions, std::span<const float>(weights), state.o.data());
   return state;
 }
 
-// out [width] = what a query sees of positions first … seen − 1 (at least one).
-template <typename Score, typename Value>
-void ReferenceSoftmax(std::size_t first, std::size_t seen, std::size_t width, const Score& score,
-                      const Value& value, float* out) {
+// out [width] = what a query sees of these positions (at least one).
+template <typename Score, typename Weigh>
+void ReferenceSoftmax(SeenPositions positions, std::size_t width, const Score& score,
+                      const Weigh& weigh, float* out) {
   ReferenceState total;
-  for (std::size_t segment = 0; segment < seen; segment += kSoftmaxSegment) {
-    ReferenceState sum;
-    const std::size_t end = std::min(seen, segment + kSoftmaxSegment);
-    for (std::size_t block = segment; block < end; block += kSoftmaxBlock) {
-      const std::size_t begin = std::max(block, first);
-      const std::size_t block_end = std::min(end, block + kSoftmaxBlock);
-      if (begin >= block_end) continue;
-      MergeReference(sum, ReferenceBlock(begin, block_end, width, score, value));
+  ReferenceState segment;
+  for (std::size_t begin = 0; begin < positions.size();) {
+    const auto same = [&](std::size_t i, std::size_t size) {
+      return i < positions.size() && positions[i] / size == positions[begin] / size;
+    };
+    std::size_t end = begin + 1;
+    while (same(end, kSoftmaxBlock)) ++end;
+    MergeReference(segment,
+                   ReferenceBlock(positions.subspan(begin, end - begin), width, score, weigh));
+    if (!same(end, kSoftmaxSegment)) {
+      MergeReference(total, segment);
+      segment = {};
     }
-    MergeReference(total, sum);
+    begin = end;
   }
   for (std::size_t d = 0; d < width; ++d) out[d] = total.o[d] / total.l;
 }

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "eval/model_cache.h"
+#include "eval/text_windows.h"
 #include "kernels/scalar_math.h"
 #include "kernels/softmax.h"
 
@@ -17,25 +18,6 @@ using base::MakeError;
 using base::TokenId;
 
 constexpr double kLn2 = 0.6931471805599453;
-
-// Input tokens [start, start + inputs) of the text, of whose predictions the first `skip` were made
-// by an earlier window.
-struct Window {
-  std::size_t start;
-  std::size_t inputs;
-  std::size_t skip;
-};
-
-std::vector<Window> CutWindows(std::size_t tokens, std::size_t context, std::size_t stride) {
-  std::vector<Window> windows;
-  const std::size_t predicted = tokens - 1;
-  for (std::size_t start = 0; windows.empty() || start + context - stride < predicted;
-       start += stride) {
-    windows.push_back(
-        {start, std::min(context, predicted - start), windows.empty() ? 0 : context - stride});
-  }
-  return windows;
-}
 
 // Runs windows through the model, some at a time, and turns rows of logits into losses.
 class LossRun {
@@ -55,7 +37,7 @@ class LossRun {
     group_ = std::max<std::size_t>(1, rows / model.shape().context);
   }
 
-  base::Result<std::vector<double>> Run(std::span<const Window> windows) {
+  base::Result<std::vector<double>> Run(std::span<const TextWindow> windows) {
     KV_TRY(const auto pool,
            MakeModelCache(model_.shape(), {.block_tokens = arrangement_.block_tokens,
                                            .sequences = std::min(group_, windows.size())}));
@@ -75,12 +57,12 @@ class LossRun {
 
  private:
   // Inputs [begin, begin + chunk) of every window of the group.
-  base::Result<void> Step(std::span<const Window> group,
+  base::Result<void> Step(std::span<const TextWindow> group,
                           std::vector<kvcache::CachedSequence>& sequences, std::size_t begin) {
     items_.clear();
     rows_.clear();
     for (std::size_t i = 0; i < group.size(); ++i) {
-      const Window& window = group[i];
+      const TextWindow& window = group[i];
       const std::size_t end = std::min(begin + chunk_, window.inputs);
       if (end <= begin) continue;
       if (!arrangement_.kv_cache) sequences[i].Reset();
@@ -151,7 +133,7 @@ base::Result<std::vector<double>> TokenLosses(const model::Model& model,
                      "the text has {} {}; at least 2 are needed, one to predict the other from",
                      tokens.size(), tokens.size() == 1 ? "token" : "tokens");
   }
-  const std::vector<Window> windows = CutWindows(tokens.size(), context, stride);
+  const std::vector<TextWindow> windows = CutTextWindows(tokens.size(), context, stride);
   return LossRun(model, tokens, options.arrangement, team).Run(windows);
 }
 

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/check.h"
 #include "formats/gguf_reader.h"
+#include "tensor/convert.h"
 
 namespace kvasir::formats {
 namespace {
@@ -42,7 +44,11 @@ void ReadEverything(const GgufFile& file, std::span<const std::byte> bytes) {
     KV_CHECK(file.Find(tensor.name) == &tensor);
     KV_CHECK(Inside(tensor.data, bytes) && !tensor.data.empty());
     KV_CHECK(tensor.shape.ElementCount().has_value());
-    sink += file.DTypeOf(tensor).has_value();
+    if (const auto dtype = file.DTypeOf(tensor)) {
+      std::vector<float> numbers(*tensor.shape.ElementCount());
+      tensor::ConvertToF32(dtype.value(), tensor.data, numbers);
+      sink += numbers.front() == 0.0f;
+    }
     sum += static_cast<unsigned>(tensor.data.front()) + static_cast<unsigned>(tensor.data.back());
   }
   KV_CHECK(sink + sum + 1 > 0);

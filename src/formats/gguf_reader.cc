@@ -236,8 +236,9 @@ Result<tensor::DType> GgufFile::DTypeOf(const GgufTensor& tensor) const {
   const auto dtype = ToDType(tensor.type);
   if (!dtype) {
     return base::MakeError(base::ErrorCode::kBadData,
-                           "{}: tensor {} has type {}, supported are f32, f16, bf16", name_,
-                           Quoted(tensor.name), InfoOf(tensor.type).name);
+                           "{}: tensor {} has type {}, supported are f32, f16, bf16, Q8_0, Q4_0, "
+                           "Q4_1, Q5_0, Q5_1 and Q2_K to Q6_K",
+                           name_, Quoted(tensor.name), InfoOf(tensor.type).name);
   }
   return *dtype;
 }

@@ -298,16 +298,17 @@ TEST(GgufReaderTest, UnknownTypesAndNestedArraysAreErrors) {
   }
 }
 
-// A quantised tensor can be looked at, but not taken for numbers.
+// A tensor of a type that is only recognised can be looked at, but not taken for numbers.
 TEST(GgufReaderTest, QuantisedTensorsAreRecognised) {
-  const RawGguf raw = OneTensor({256, 2}, 12, 288);
+  const RawGguf raw = OneTensor({256, 2}, 16, 132);
   const auto file = GgufFile::Parse(raw.bytes(), "m.gguf");
   ASSERT_TRUE(file.has_value()) << file.error().message;
   const GgufTensor& tensor = file.value().tensors()[0];
-  EXPECT_EQ(InfoOf(tensor.type).name, "Q4_K");
-  EXPECT_EQ(tensor.data.size(), 288u);
+  EXPECT_EQ(InfoOf(tensor.type).name, "IQ2_XXS");
+  EXPECT_EQ(tensor.data.size(), 132u);
   EXPECT_EQ(file.value().DTypeOf(tensor).error().message,
-            "m.gguf: tensor 't' has type Q4_K, supported are f32, f16, bf16");
+            "m.gguf: tensor 't' has type IQ2_XXS, supported are f32, f16, bf16, Q8_0, Q4_0, "
+            "Q4_1, Q5_0, Q5_1 and Q2_K to Q6_K");
 }
 
 TEST(GgufReaderTest, AlignmentIsAPowerOfTwo) {

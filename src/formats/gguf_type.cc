@@ -1,5 +1,7 @@
 #include "formats/gguf_type.h"
 
+#include <iterator>
+
 #include "base/check.h"
 
 namespace kvasir::formats {
@@ -48,6 +50,13 @@ constexpr GgufTypeInfo kTypes[] = {
     Row(41, "Q1_0", 128, 2 + 16),
 };
 
+// By DType.
+constexpr GgufType kOfDType[] = {GgufType::kF32,  GgufType::kF16,  GgufType::kBF16, GgufType::kQ8_0,
+                                 GgufType::kQ4_0, GgufType::kQ4_1, GgufType::kQ5_0, GgufType::kQ5_1,
+                                 GgufType::kQ2_K, GgufType::kQ3_K, GgufType::kQ4_K, GgufType::kQ5_K,
+                                 GgufType::kQ6_K};
+static_assert(std::size(kOfDType) == std::size(tensor::kDTypes));
+
 }  // namespace
 
 const GgufTypeInfo* FindGgufType(std::uint32_t number) {
@@ -62,5 +71,14 @@ const GgufTypeInfo& InfoOf(GgufType type) {
   KV_CHECK(info != nullptr);
   return *info;
 }
+
+std::optional<tensor::DType> ToDType(GgufType type) {
+  for (std::size_t i = 0; i < std::size(kOfDType); ++i) {
+    if (kOfDType[i] == type) return static_cast<tensor::DType>(i);
+  }
+  return std::nullopt;
+}
+
+GgufType ToGgufType(tensor::DType dtype) { return kOfDType[static_cast<std::size_t>(dtype)]; }
 
 }  // namespace kvasir::formats

@@ -12,9 +12,23 @@
 
 namespace kvasir::formats {
 
-// A value of this type is always one that FindGgufType knows. The three named here are those
-// Kvasir computes with; the others are only recognised.
-enum class GgufType : std::uint32_t { kF32 = 0, kF16 = 1, kBF16 = 30 };
+// A value of this type is always one that FindGgufType knows. Those named here are those whose
+// numbers Kvasir reads; the others are only recognised.
+enum class GgufType : std::uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ2_K = 10,
+  kQ3_K = 11,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kBF16 = 30,
+};
 
 // Elements are stored in blocks along the fastest-varying dimension.
 struct GgufTypeInfo {
@@ -31,29 +45,8 @@ const GgufTypeInfo* FindGgufType(std::uint32_t number);
 const GgufTypeInfo& InfoOf(GgufType type);
 
 // Nothing for a type that is only recognised.
-constexpr std::optional<tensor::DType> ToDType(GgufType type) {
-  switch (type) {
-    case GgufType::kF32:
-      return tensor::DType::kF32;
-    case GgufType::kF16:
-      return tensor::DType::kF16;
-    case GgufType::kBF16:
-      return tensor::DType::kBF16;
-  }
-  return std::nullopt;
-}
-
-constexpr GgufType ToGgufType(tensor::DType dtype) {
-  switch (dtype) {
-    case tensor::DType::kF32:
-      return GgufType::kF32;
-    case tensor::DType::kF16:
-      return GgufType::kF16;
-    case tensor::DType::kBF16:
-      return GgufType::kBF16;
-  }
-  return GgufType::kF32;
-}
+std::optional<tensor::DType> ToDType(GgufType type);
+GgufType ToGgufType(tensor::DType dtype);
 
 }  // namespace kvasir::formats
 

@@ -51,14 +51,19 @@ TEST(GgufTypeTest, BitsPerElement) {
 }
 
 TEST(GgufTypeTest, DTypes) {
-  for (const tensor::DType dtype :
-       {tensor::DType::kF32, tensor::DType::kF16, tensor::DType::kBF16}) {
-    const GgufTypeInfo& info = InfoOf(ToGgufType(dtype));
-    EXPECT_EQ(ToDType(info.type), dtype);
-    EXPECT_EQ(info.name, tensor::DTypeName(dtype));
-    EXPECT_EQ(info.block_bytes, tensor::BytesPerElement(dtype));
+  std::size_t found = 0;
+  for (std::uint32_t number = 0; number < 64; ++number) {
+    const GgufTypeInfo* info = FindGgufType(number);
+    if (info == nullptr || !ToDType(info->type)) continue;
+    const tensor::DType dtype = *ToDType(info->type);
+    ++found;
+    EXPECT_EQ(ToGgufType(dtype), info->type);
+    EXPECT_EQ(info->name, tensor::DTypeName(dtype));
+    EXPECT_EQ(info->block_elements, tensor::BlockElements(dtype));
+    EXPECT_EQ(info->block_bytes, tensor::BlockBytes(dtype));
   }
-  EXPECT_EQ(ToDType(FindGgufType(12)->type), std::nullopt);
+  EXPECT_EQ(found, std::size(tensor::kDTypes));
+  EXPECT_EQ(ToDType(FindGgufType(16)->type), std::nullopt);  // IQ2_XXS
 }
 
 }  // namespace

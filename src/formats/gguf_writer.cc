@@ -151,15 +151,18 @@ Result<void> GgufWriter::Check() const {
                              Quoted(tensor.name));
     }
     const auto elements = tensor.shape.ElementCount();
+    const std::size_t block = BlockElements(tensor.dtype);
     const auto bytes =
-        elements ? base::CheckedMul(*elements, BytesPerElement(tensor.dtype)) : std::nullopt;
-    if (tensor.shape.rank() == 0 || elements == 0u || bytes != tensor.data().size()) {
+        elements ? base::CheckedMul(*elements / block, BlockBytes(tensor.dtype)) : std::nullopt;
+    const bool whole_blocks =
+        tensor.shape.rank() > 0 && tensor.shape[tensor.shape.rank() - 1] % block == 0;
+    if (!whole_blocks || elements == 0u || bytes != tensor.data().size()) {
       return base::MakeError(
           base::ErrorCode::kUsage,
           "tensor {} of shape {} in {} was given {} bytes, must be those of 1 to {} dimensions, "
-          "each at least 1",
+          "each at least 1, the last a multiple of {}",
           Quoted(tensor.name), tensor.shape.ToString(), DTypeName(tensor.dtype),
-          tensor.data().size(), tensor::Shape::kMaxRank);
+          tensor.data().size(), tensor::Shape::kMaxRank, block);
     }
   }
   return base::Success();

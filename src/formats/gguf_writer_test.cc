@@ -176,6 +176,14 @@ TEST_F(GgufWriterTest, WhatNoReaderTakesIsRefused) {
   EXPECT_THAT(tensor("t", Shape{0}, 0), HasSubstr("each at least 1"));
   EXPECT_THAT(tensor("t", Shape{std::uint64_t{1} << 62, 4}, 0), HasSubstr("given 0 bytes"));
   EXPECT_THAT(tensor("t", Shape{std::uint64_t{1} << 62}, 0), HasSubstr("given 0 bytes"));
+  const auto blocks = [&](Shape shape, std::size_t size) {
+    GgufWriter writer;
+    writer.AddTensor("t", shape, DType::kQ8_0, std::vector<std::byte>(size));
+    return error_of(writer);
+  };
+  EXPECT_EQ(blocks(Shape{3, 64}, 3 * 2 * 34), "");
+  EXPECT_THAT(blocks(Shape{3, 64}, 3 * 2 * 34 - 1), HasSubstr("[3, 64] in Q8_0 was given 203"));
+  EXPECT_THAT(blocks(Shape{32, 3}, 3 * 34), HasSubstr("the last a multiple of 32"));
   const auto key = [&](std::string_view text) {
     GgufWriter writer;
     writer.Set(text, true);

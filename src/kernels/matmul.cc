@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "kernels/block_matmul.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul.cc"
@@ -249,6 +250,7 @@ HWY_EXPORT(MatmulImpl);
 void Matmul(const MatmulArgs& args, base::IndexRange rows, base::IndexRange panels) {
   KV_DCHECK(args.a_k_stride == 1 || args.a_row_stride == 1);
   if (rows.size() == 0 || panels.size() == 0) return;
+  if (args.w->rounded()) return BlockMatmul(args, rows, panels);
   HWY_DYNAMIC_DISPATCH(MatmulImpl)(args, rows, panels);
 }
 
@@ -257,7 +259,9 @@ MatmulTileRange MatmulShare(const MatmulArgs& args, std::size_t rows, const base
   const std::size_t members = member.count();
   MatmulTileRange tile{{0, rows}, {0, panels}};
   if (panels >= 2 * members && (panels >= 12 * members || rows < 24 * members)) {
-    tile.panels = member.Share(panels);
+    // Pairs stay whole, as rounded matrices want them.
+    const base::IndexRange pairs = member.Share((panels + kPairPanels - 1) / kPairPanels);
+    tile.panels = {pairs.begin * kPairPanels, std::min(panels, pairs.end * kPairPanels)};
   } else {  // Runs of 12 rows keep the largest register tiles busy.
     const base::IndexRange twelves = member.Share((rows + 11) / 12);
     tile.rows = {std::min(rows, twelves.begin * 12), std::min(rows, twelves.end * 12)};
@@ -266,33 +270,9 @@ MatmulTileRange MatmulShare(const MatmulArgs& args, std::size_t rows, const base
   return tile;
 }
 
-void PackPanels(const PackSource& source, PackedMatrix& out, base::IndexRange panels) {
-  for (std::size_t p = panels.begin; p < panels.end; ++p) {
-    float* panel = out.panel(p);
-    const std::size_t lanes = std::min<std::size_t>(16, out.n() - p * 16);
-    const float* from = source.data + p * 16 * source.n_stride;
-    if (source.n_stride == 1) {
-      for (std::size_t k = 0; k < out.k(); ++k) {
-        for (std::size_t lane = 0; lane < lanes; ++lane)
-          panel[k * 16 + lane] = from[k * source.k_stride + lane];
-      }
-    } else {
-      for (std::size_t lane = 0; lane < lanes; ++lane) {
-        const float* row = from + lane * source.n_stride;
-        for (std::size_t k = 0; k < out.k(); ++k) panel[k * 16 + lane] = row[k * source.k_stride];
-      }
-    }
-  }
-}
-
-PackedMatrix PackWeights(const float* weights, std::size_t n, std::size_t k) {
-  PackedMatrix packed(n, k);
-  PackPanels({weights, k, 1}, packed, {0, packed.panel_count()});
-  return packed;
-}
-
 void ReferenceMatmul(const MatmulArgs& args, std::size_t rows) {
   const PackedMatrix& w = *args.w;
+  if (w.rounded()) return ReferenceBlockMatmul(args, rows);
   for (std::size_t m = 0; m < rows; ++m) {
     for (std::size_t n = 0; n < w.n(); ++n) {
       float* out = args.out + m * args.out_stride + n;

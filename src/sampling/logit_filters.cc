@@ -53,6 +53,16 @@ double Sum(std::span<const float> weights) {
   return sum;
 }
 
+base::Result<void> CheckHistory(std::span<const TokenId> history, std::size_t vocab) {
+  for (const TokenId id : history) {
+    if (id < vocab) continue;
+    return base::MakeError(base::ErrorCode::kUsage,
+                           "token id {} in the history is outside the vocabulary of {} tokens", id,
+                           vocab);
+  }
+  return base::Success();
+}
+
 }  // namespace
 
 base::Result<void> ApplyRepeatPenalty(const SamplingOptions& options,
@@ -61,12 +71,7 @@ base::Result<void> ApplyRepeatPenalty(const SamplingOptions& options,
   if (options.repeat_penalty == 1.0f) return base::Success();
   const std::size_t count = std::min<std::size_t>(history.size(), options.repeat_last_n);
   const std::span<const TokenId> last = history.last(count);
-  for (TokenId id : last) {
-    if (id < scores.size()) continue;
-    return base::MakeError(base::ErrorCode::kUsage,
-                           "token id {} in the history is outside the vocabulary of {} tokens", id,
-                           scores.size());
-  }
+  KV_TRY(CheckHistory(last, scores.size()));
   for (TokenId id : last) {
     if (seen.Test(id)) continue;
     seen.Allow(id);
@@ -77,6 +82,25 @@ base::Result<void> ApplyRepeatPenalty(const SamplingOptions& options,
     scores[id] = std::clamp(penalised, -kLargest, kLargest);
   }
   for (TokenId id : last) seen.Ban(id);
+  return base::Success();
+}
+
+base::Result<void> ApplyCountPenalties(const SamplingOptions& options,
+                                       std::span<const TokenId> generated,
+                                       std::span<std::uint32_t> counts, std::span<float> scores) {
+  if (options.presence_penalty == 0.0f && options.frequency_penalty == 0.0f) {
+    return base::Success();
+  }
+  KV_CHECK(counts.size() == scores.size());
+  KV_TRY(CheckHistory(generated, scores.size()));
+  for (const TokenId id : generated) ++counts[id];
+  for (const TokenId id : generated) {
+    if (counts[id] == 0) continue;  // Seen to already.
+    const float penalty =
+        options.presence_penalty + options.frequency_penalty * static_cast<float>(counts[id]);
+    scores[id] = std::clamp(scores[id] - penalty, -kLargest, kLargest);
+    counts[id] = 0;
+  }
   return base::Success();
 }
 

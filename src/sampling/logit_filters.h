@@ -3,7 +3,9 @@
 //   1. The raw logits are checked: NaN or ±infinity is kNumeric, naming the token id.
 //   2. Reported log-probabilities are taken: the model's own, before everything below.
 //   3. Repetition penalty: every token among the last repeat_last_n of the history, once however
-//      often it occurs: logit / penalty where logit > 0, else logit · penalty.
+//      often it occurs: logit / penalty where logit > 0, else logit · penalty. Then presence and
+//      frequency penalties: every token generated so far (not the prompt's), which occurs n times:
+//      logit − (presence + frequency · n), in f32.
 //   4. Logit bias, added.
 //   5. Bans and the constraint's mask: −infinity. Nothing left is kUsage, "no token is allowed".
 //   6. Temperature below kGreedyBelow: the largest score, ties to the lowest id, is the answer;
@@ -35,12 +37,18 @@
 
 namespace kvasir::sampling {
 
-// Step 3, in place on scores [vocab]. seen must be an empty mask of that size and is empty again
+// The first half of step 3, in place on scores [vocab]. seen must be an empty mask of that size and is empty again
 // afterwards. kUsage for a history token outside the vocabulary. A result too large for f32 becomes
 // the largest finite one, so that scores stay finite.
 base::Result<void> ApplyRepeatPenalty(const SamplingOptions& options,
                                       std::span<const base::TokenId> history, base::TokenMask& seen,
                                       std::span<float> scores);
+
+// The second half of step 3, in place on scores [vocab]: counts must hold as many zeros, and does
+// again afterwards. Errors and limits as above.
+base::Result<void> ApplyCountPenalties(const SamplingOptions& options,
+                                       std::span<const base::TokenId> generated,
+                                       std::span<std::uint32_t> counts, std::span<float> scores);
 
 // Step 4, in place. Options must have passed Validate.
 void ApplyLogitBias(const SamplingOptions& options, std::span<float> scores);

@@ -80,6 +80,15 @@ std::vector<float> Penalised(const SamplingOptions& options, std::vector<float> 
 }
 
 // Case C15.
+TEST(SamplingOptions, CountPenaltiesAreChecked) {
+  EXPECT_EQ(Refusal({.presence_penalty = 2.0f, .frequency_penalty = -2.0f}), "accepted");
+  EXPECT_EQ(Refusal({.presence_penalty = 2.5f}),
+            "presence penalty 2.5 is not allowed: it must be -2 to 2");
+  EXPECT_EQ(Refusal({.frequency_penalty = -3.0f}),
+            "frequency penalty -3 is not allowed: it must be -2 to 2");
+  EXPECT_NE(Refusal({.frequency_penalty = kNan}), "accepted");
+}
+
 TEST(RepeatPenalty, NegativeLogitsBecomeLessLikelyToo) {
   EXPECT_EQ(Penalised({.repeat_penalty = 2}, {2, -2, 0}, {0, 1, 2}),
             (std::vector<float>{1, -4, 0}));
@@ -115,6 +124,35 @@ TEST(RepeatPenalty, StaysFiniteAndRefusesForeignTokens) {
   ASSERT_FALSE(result.has_value());
   EXPECT_NE(result.error().message.find("token id 3"), std::string::npos);
   EXPECT_EQ(scores[1], 1.0f);
+}
+
+TEST(CountPenalties, FollowOpenAisFormula) {
+  const SamplingOptions options = {.presence_penalty = 0.5f, .frequency_penalty = 0.25f};
+  std::array<float, 4> scores = {1.0f, -1.0f, 0.0f, 2.0f};
+  std::array<std::uint32_t, 4> counts = {};
+  const std::array<TokenId, 5> generated = {1, 3, 1, 1, 0};
+  ASSERT_TRUE(ApplyCountPenalties(options, generated, counts, scores));
+  EXPECT_EQ(scores, (std::array<float, 4>{0.25f, -2.25f, 0.0f, 1.25f}));
+  EXPECT_EQ(counts, (std::array<std::uint32_t, 4>{}));
+  // Below 0 they make repeats likelier.
+  const SamplingOptions negative = {.presence_penalty = -2.0f};
+  ASSERT_TRUE(ApplyCountPenalties(negative, generated, counts, scores));
+  EXPECT_EQ(scores, (std::array<float, 4>{2.25f, -0.25f, 0.0f, 3.25f}));
+}
+
+TEST(CountPenalties, OffStayFiniteAndRefuseForeignTokens) {
+  std::array<float, 2> scores = {-std::numeric_limits<float>::max(), 1.0f};
+  std::array<std::uint32_t, 2> counts = {};
+  const std::array<TokenId, 1> first = {0};
+  ASSERT_TRUE(ApplyCountPenalties({}, first, counts, scores));
+  EXPECT_EQ(scores[1], 1.0f);
+  ASSERT_TRUE(ApplyCountPenalties({.presence_penalty = 2.0f}, first, counts, scores));
+  EXPECT_EQ(scores[0], -std::numeric_limits<float>::max());
+  const std::array<TokenId, 1> foreign = {2};
+  const auto refused = ApplyCountPenalties({.frequency_penalty = 1.0f}, foreign, counts, scores);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
+  EXPECT_EQ(counts, (std::array<std::uint32_t, 2>{}));
 }
 
 TEST(Masks, BanExactlyWhatIsNotAllowed) {

@@ -24,13 +24,16 @@ base::Result<void> Sampler::Prepare(std::size_t vocab_size) {
   scores_.resize(vocab_size);
   cumulative_.resize((vocab_size + kernels::kWeightBlock - 1) / kernels::kWeightBlock);
   seen_ = TokenMask(vocab_size);
+  counts_.assign(vocab_size, 0);
   return base::Success();
 }
 
 base::Result<void> Sampler::Adjust(std::span<const float> logits, std::span<const TokenId> history,
-                                   const TokenMask* mask) {
+                                   std::size_t prompt_tokens, const TokenMask* mask) {
+  KV_CHECK(prompt_tokens <= history.size());
   std::copy(logits.begin(), logits.end(), scores_.begin());
   KV_TRY(ApplyRepeatPenalty(options_, history, seen_, scores_));
+  KV_TRY(ApplyCountPenalties(options_, history.subspan(prompt_tokens), counts_, scores_));
   ApplyLogitBias(options_, scores_);
   ApplyMasks(options_, mask, scores_);
   return base::Success();
@@ -38,10 +41,11 @@ base::Result<void> Sampler::Adjust(std::span<const float> logits, std::span<cons
 
 base::Result<DrawnToken> Sampler::Draw(std::span<const float> logits,
                                        std::span<const TokenId> history,
-                                       std::uint32_t text_position, const TokenMask* mask) {
+                                       std::uint32_t text_position, const TokenMask* mask,
+                                       std::size_t prompt_tokens) {
   KV_TRY(Prepare(logits.size()));
   KV_TRY(const LogNormaliser model, Normalise(logits));
-  KV_TRY(Adjust(logits, history, mask));
+  KV_TRY(Adjust(logits, history, prompt_tokens, mask));
   const float max = kernels::MaxValue(scores_.data(), scores_.size());
   if (max == -std::numeric_limits<float>::infinity()) {
     return base::MakeError(base::ErrorCode::kUsage,

@@ -34,14 +34,15 @@ class Sampler {
   Sampler(SamplingOptions options, std::uint64_t seed, std::uint32_t choice_index = 0)
       : options_(std::move(options)), seed_(seed), choice_index_(choice_index) {}
 
-  // logits: [vocab], one row, without padding. history: prompt and continuation, read by the
-  // repetition penalty only. text_position: the absolute position the token will take. mask: null,
-  // or [vocab] bits of what a constraint allows.
+  // logits: [vocab], one row, without padding. history: prompt and continuation, read by penalties
+  // only. text_position: the absolute position the token will take. mask: null, or [vocab] bits of
+  // what a constraint allows. prompt_tokens: how many of the history's first were not generated.
   // Errors: kUsage for options this vocabulary does not fit, or when no token is allowed; kNumeric
   // for a logit that is not finite.
   base::Result<DrawnToken> Draw(std::span<const float> logits,
                                 std::span<const base::TokenId> history, std::uint32_t text_position,
-                                const base::TokenMask* mask = nullptr);
+                                const base::TokenMask* mask = nullptr,
+                                std::size_t prompt_tokens = 0);
 
   const SamplingOptions& options() const { return options_; }
   std::uint64_t seed() const { return seed_; }
@@ -52,7 +53,7 @@ class Sampler {
   base::Result<void> Prepare(std::size_t vocab_size);
   // Steps 3 to 5 into scores_.
   base::Result<void> Adjust(std::span<const float> logits, std::span<const base::TokenId> history,
-                            const base::TokenMask* mask);
+                            std::size_t prompt_tokens, const base::TokenMask* mask);
   // Step 11 over weights, by index; sets *positive to the number of weights above 0.
   std::size_t DrawIndex(std::span<const float> weights, std::uint32_t text_position,
                         std::size_t* positive);
@@ -61,9 +62,10 @@ class Sampler {
   std::uint64_t seed_;
   std::uint32_t choice_index_;
 
-  std::vector<float> scores_;       // [vocab]: adjusted logits, then weights
-  std::vector<double> cumulative_;  // [ceil(vocab / 64)]: weight of all blocks up to each
-  base::TokenMask seen_;            // [vocab], empty between calls
+  std::vector<float> scores_;          // [vocab]: adjusted logits, then weights
+  std::vector<double> cumulative_;     // [ceil(vocab / 64)]: weight of all blocks up to each
+  base::TokenMask seen_;               // [vocab], empty between calls
+  std::vector<std::uint32_t> counts_;  // [vocab], zeros between calls
   CandidateFilter filter_;
 };
 

@@ -51,6 +51,25 @@ TEST(Sampler, TemperatureZeroIsGreedyWhateverTheSeed) {
   EXPECT_EQ(DrawOne({.temperature = 0}, {-0.0f, 0.0f}), 0u) << "-0 ties with 0";
 }
 
+// The prompt's tokens do not count, those generated do, and no count is left over for the next
+// draw.
+TEST(Sampler, CountPenaltiesLookAtGeneratedTokensOnly) {
+  const std::vector<float> logits = {1.0f, 0.5f, 0.0f};
+  const std::vector<base::TokenId> history = {0, 0, 1};
+  Sampler sampler({.temperature = 0, .presence_penalty = 0.25f, .frequency_penalty = 0.5f}, 1);
+  const auto greedy = [&](std::size_t prompt_tokens) {
+    return sampler.Draw(logits, history, 3, nullptr, prompt_tokens).value().token;
+  };
+  EXPECT_EQ(greedy(3), 0u);
+  EXPECT_EQ(greedy(2), 0u);
+  EXPECT_EQ(greedy(1), 0u);  // 1 − 0.75, 0.5 − 0.75, 0: the first is the largest still.
+  EXPECT_EQ(greedy(0), 2u);  // 1 − 1.25.
+  EXPECT_EQ(greedy(3), 0u);
+  // What is reported stays the model's own.
+  EXPECT_EQ(sampler.Draw(logits, history, 3, nullptr, 2).value().logprob,
+            Sampler({.temperature = 0}, 1).Draw(logits, history, 3).value().logprob);
+}
+
 TEST(Sampler, OptionsAreCheckedAgainstTheVocabulary) {
   Sampler sampler({.banned = {9}}, 1);
   EXPECT_EQ(sampler.Draw(std::vector<float>(9, 0.0f), {}, 0).error().code, ErrorCode::kUsage);

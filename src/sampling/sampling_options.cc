@@ -1,11 +1,22 @@
 #include "sampling/sampling_options.h"
 
 #include <cmath>
+#include <string_view>
 
 namespace kvasir::sampling {
 
 using base::ErrorCode;
 using base::MakeError;
+
+namespace {
+
+base::Result<void> CheckCountPenalty(std::string_view name, float penalty) {
+  if (std::fabs(penalty) <= kMaxCountPenalty) return base::Success();
+  return MakeError(ErrorCode::kUsage, "{} penalty {} is not allowed: it must be -{} to {}", name,
+                   penalty, kMaxCountPenalty, kMaxCountPenalty);
+}
+
+}  // namespace
 
 base::Result<void> Validate(const SamplingOptions& options, std::size_t vocab_size) {
   // Written so that NaN fails every test.
@@ -35,6 +46,8 @@ base::Result<void> Validate(const SamplingOptions& options, std::size_t vocab_si
         "repeat penalty {} is not allowed: it must be a finite number above 0 (1 = off)",
         options.repeat_penalty);
   }
+  KV_TRY(CheckCountPenalty("presence", options.presence_penalty));
+  KV_TRY(CheckCountPenalty("frequency", options.frequency_penalty));
   for (base::TokenId id : options.banned) {
     if (id >= vocab_size) {
       return MakeError(ErrorCode::kUsage,

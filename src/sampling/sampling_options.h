@@ -19,6 +19,9 @@ inline constexpr float kGreedyBelow = std::numeric_limits<float>::min();
 // Largest allowed size of a logit bias, as OpenAI-shaped clients know it.
 inline constexpr float kMaxLogitBias = 100.0f;
 
+// Largest allowed size of a presence or frequency penalty, likewise.
+inline constexpr float kMaxCountPenalty = 2.0f;
+
 // A value type; what each does, and in which order, is stated in logit_filters.h.
 struct SamplingOptions {
   float temperature = 0.8f;     // 0 (or −0) = greedy
@@ -29,7 +32,10 @@ struct SamplingOptions {
   // How many of the last tokens of the history (prompt and continuation) the penalty looks at: 0 =
   // none, so the penalty is off; kWholeHistory = all of them.
   std::uint32_t repeat_last_n = 64;
-  std::vector<base::TokenId> banned = {};          // never drawn
+  // Of tokens generated already, never of the prompt's: once each, and as often as they occur.
+  float presence_penalty = 0.0f;           // −2 … 2; 0 = off, above 0 makes repeats rarer
+  float frequency_penalty = 0.0f;          // likewise
+  std::vector<base::TokenId> banned = {};  // never drawn
   std::map<base::TokenId, float> logit_bias = {};  // added to the logit; −100 … 100
 
   static constexpr std::uint32_t kWholeHistory = std::numeric_limits<std::uint32_t>::max();

@@ -58,10 +58,12 @@ class Axis {
     high_ = seen_ ? std::max(high_, std::ceil(exponent - 1e-9)) : std::ceil(exponent - 1e-9);
     seen_ = true;
   }
+  // Where on the axis, from 0 at its low end to 1.
+  double Share(double value) const {
+    return (std::log(value) / std::log(base_) - low_) / std::max(high_ - low_, 1.0);
+  }
   double Pixel(double value) const {
-    const double width = std::max(high_ - low_, 1.0);
-    const double share = (std::log(value) / std::log(base_) - low_) / width;
-    return pixels_low_ + share * (pixels_high_ - pixels_low_);
+    return pixels_low_ + Share(value) * (pixels_high_ - pixels_low_);
   }
   std::vector<double> Ticks() const {
     std::vector<double> ticks;
@@ -104,6 +106,11 @@ void DrawSeries(const PlotSeries& series, const Axis& x, const Axis& y, std::str
     out +=
         fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\" stroke=\"{}\"/>\n",
                     x.Pixel(point.x), y.Pixel(point.y), series.dashed ? "#ffffff" : color, color);
+    if (point.label.empty()) continue;
+    // In the right half of the axes a label stands left of its dot, so that it stays inside.
+    const bool left = x.Share(point.x) > 0.5;
+    out += Text(x.Pixel(point.x) + (left ? -6 : 6), y.Pixel(point.y) - 5,
+                left ? "font-size=\"10\" text-anchor=\"end\"" : "font-size=\"10\"", point.label);
   }
 }
 

@@ -12,6 +12,7 @@ namespace kvasir::eval {
 struct PlotPoint {
   double x = 0;
   double y = 0;
+  std::string label = {};  // Written beside the dot.
 };
 
 // Points that are not above 0, or not finite, are left out: they have no place on the axes.

@@ -52,6 +52,15 @@ TEST(LinePlotTest, DrawsEveryPointInsideItsPanel) {
   EXPECT_THAT(svg, Not(HasSubstr(">10000<")));
 }
 
+TEST(LinePlotTest, LabelsStandBesideTheirDotsOnTheInnerSide) {
+  const PlotPanel panel = PanelOf({{32, 1, "left & low"}, {4096, 10, "right"}, {64, 5}});
+  const std::string svg = DrawSvg("title", "small", {&panel, 1});
+  EXPECT_THAT(svg, HasSubstr("<text x=\"70.0\" y=\"383.0\" font-size=\"10\">left &amp; low<"));
+  EXPECT_THAT(svg, HasSubstr("<text x=\"458.0\" y=\"79.0\" font-size=\"10\" "
+                             "text-anchor=\"end\">right<"));
+  EXPECT_EQ(Count(svg, "font-size=\"10\""), 2u);
+}
+
 TEST(LinePlotTest, TextCannotBreakTheDocument) {
   PlotPanel panel = PanelOf({{1, 1}, {2, 2}});
   panel.series[0].label = "<script>alert('&')</script>";

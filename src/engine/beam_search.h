@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "base/thread_team.h"
-#include "engine/generator.h"
+#include "engine/generator_options.h"
 #include "engine/request.h"
 #include "model/model.h"
 #include "tokenizer/vocabulary.h"

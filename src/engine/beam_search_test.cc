@@ -8,6 +8,7 @@
 
 #include "constraints/acrostic.h"
 #include "engine/engine_test_models.h"
+#include "engine/generator.h"
 #include "engine/last_logits.h"
 #include "sampling/log_probs.h"
 

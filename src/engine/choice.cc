@@ -31,6 +31,7 @@ base::Error AtPosition(std::size_t position, base::Error error) {
 Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model::ModelShape& shape,
                const tokenizer::Vocabulary& vocabulary, const base::TokenMask& drawable)
     : request_(request),
+      index_(index),
       drawable_(drawable),
       limit_(LongestText(request, shape)),
       text_(request.prompt),
@@ -38,16 +39,15 @@ Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model:
       sampler_(request.sampling, request.seed, index),
       decoder_(vocabulary, TextBegins(request.prompt, vocabulary)),
       stop_(sampling::StopMatcher::Create(request.stops).value()) {
-  result_.index = index;
   text_.reserve(limit_);
   if (request.constraint) {
     matcher_ = request.constraint->Clone();
     mask_ = base::TokenMask(vocabulary.size());
   }
   if (matcher_ && matcher_->IsComplete()) {
-    Finish(FinishReason::kConstraint);
+    finish_ = FinishReason::kConstraint;
   } else if (text_.size() == limit_) {
-    Finish(FinishReason::kLength);
+    finish_ = FinishReason::kLength;
   } else {
     AppendForced();
   }
@@ -84,11 +84,11 @@ base::Result<sampling::DrawnToken> Choice::Draw(std::span<const float> row) {
     mask = &mask_;
   }
   const auto position = static_cast<std::uint32_t>(text_.size());
-  return sampler_.Draw(row, text_, position, mask);
+  return sampler_.Draw(row, text_, position, mask, request_.prompt.size());
 }
 
-base::Result<void> Choice::Take(std::span<const float> row, const OnToken& on_token) {
-  KV_CHECK(!finished_);
+base::Result<Choice::Settled> Choice::Take(std::span<const float> row) {
+  KV_CHECK(!finished());
   GeneratedToken token;
   const bool drawn = settled_ == text_.size();
   if (drawn) {
@@ -108,23 +108,18 @@ base::Result<void> Choice::Take(std::span<const float> row, const OnToken& on_to
     KV_TRY(token.top, sampling::TopLogProbs(row, request_.top_logprobs));
   }
   ++settled_;
-  const std::string piece = Settle(token.id, drawn);
-  result_.text += piece;
-  result_.tokens.push_back(std::move(token));
-  if (on_token) {
-    KV_TRY(on_token(result_.tokens.back(), piece));
-  }
-  return base::Success();
+  std::string piece = Settle(token.id, drawn);
+  return Settled{std::move(token), std::move(piece)};
 }
 
 std::string Choice::Settle(TokenId token, bool drawn) {
   std::string piece;
   if (drawn && EndsWith(token)) {
-    Finish(FinishReason::kStop);
+    finish_ = FinishReason::kStop;
   } else {
     piece = stop_.Feed(decoder_.Append(token));
     if (stop_.stopped()) {
-      Finish(FinishReason::kStop);
+      finish_ = FinishReason::kStop;
       return piece;
     }
     if (drawn && matcher_) {
@@ -133,24 +128,22 @@ std::string Choice::Settle(TokenId token, bool drawn) {
     }
     if (settled_ == text_.size() && !DrawsNext()) {
       const bool complete = matcher_ && matcher_->IsComplete();
-      Finish(complete ? FinishReason::kConstraint : FinishReason::kLength);
+      finish_ = complete ? FinishReason::kConstraint : FinishReason::kLength;
     }
   }
-  if (finished_) {
+  if (finished()) {
     piece += stop_.Feed(decoder_.Flush());
     piece += stop_.Finish();
   }
   return piece;
 }
 
-void Choice::Finish(FinishReason reason) {
-  finished_ = true;
-  result_.finish = reason;
-}
-
-ChoiceResult Choice::TakeResult() {
-  KV_CHECK(finished_);
-  return std::move(result_);
+std::string Choice::Abandon(FinishReason reason) {
+  KV_CHECK(!finished());
+  finish_ = reason;
+  std::string rest = stop_.Feed(decoder_.Flush());
+  rest += stop_.Finish();
+  return rest;
 }
 
 }  // namespace kvasir::engine

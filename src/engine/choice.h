@@ -4,12 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -39,9 +37,10 @@ base::Error AtPosition(std::size_t position, base::Error error);
 //   2. An unfinished choice wants at least one row: that of position settled size − 1.
 class Choice {
  public:
-  // Tells of a settled token and of the text that became certain with it.
-  using OnToken =
-      std::function<base::Result<void>(const GeneratedToken& token, std::string_view text)>;
+  struct Settled {
+    GeneratedToken token;
+    std::string text;  // What became certain with it: valid UTF-8.
+  };
 
   // Requires a checked request; vocabulary, request and drawable ([vocab]: what may be drawn where
   // there is no constraint) must outlive the choice.
@@ -50,15 +49,13 @@ class Choice {
   Choice(const Choice&) = delete;
   Choice& operator=(const Choice&) = delete;
 
-  bool finished() const { return finished_; }
+  bool finished() const { return finish_.has_value(); }
   std::span<const TokenId> text() const { return text_; }
   std::size_t settled() const { return settled_; }
-  bool has_tokens() const { return !result_.tokens.empty(); }
-  std::uint32_t index() const { return result_.index; }
+  bool has_tokens() const { return settled_ > request_.prompt.size(); }
+  std::uint32_t index() const { return index_; }
   // The reason, once finished.
-  std::optional<FinishReason> finish() const {
-    return finished_ ? std::optional(result_.finish) : std::nullopt;
-  }
+  std::optional<FinishReason> finish() const { return finish_; }
 
   // Positions [0, target()) must be computed, and the logits of [first_row(), target()) taken.
   // Only for an unfinished choice.
@@ -66,11 +63,11 @@ class Choice {
   std::size_t first_row() const { return settled_ - 1; }
 
   // Takes the logits [vocab] after position first_row(): settles the token that follows. kNumeric
-  // naming the position if a logit is not finite; kUsage if nothing may be drawn; on_token's Error.
-  base::Result<void> Take(std::span<const float> row, const OnToken& on_token);
+  // naming the position if a logit is not finite; kUsage if nothing may be drawn.
+  base::Result<Settled> Take(std::span<const float> row);
 
-  // Requires finished().
-  ChoiceResult TakeResult();
+  // Ends an unfinished choice from outside; returns the text held back until now.
+  std::string Abandon(FinishReason reason);
 
  private:
   // Whether the model's choice follows the last token decided.
@@ -78,22 +75,21 @@ class Choice {
   void AppendForced();
   base::Result<sampling::DrawnToken> Draw(std::span<const float> row);
   bool EndsWith(TokenId token) const;
-  // The text that is certain after this token. Sets finished_ and the reason.
+  // The text that is certain after this token. Sets finish_.
   std::string Settle(TokenId token, bool drawn);
-  void Finish(FinishReason reason);
 
   const GenerateRequest& request_;
+  const std::uint32_t index_;
   const base::TokenMask& drawable_;
   const std::size_t limit_;  // of the text's tokens
   std::vector<TokenId> text_;
   std::size_t settled_;
-  bool finished_ = false;
+  std::optional<FinishReason> finish_;
   sampling::Sampler sampler_;
   std::unique_ptr<constraints::Matcher> matcher_;  // Null without a constraint.
   base::TokenMask mask_;                           // [vocab] with a constraint, else empty
   tokenizer::StreamDecoder decoder_;
   sampling::StopMatcher stop_;
-  ChoiceResult result_;
 };
 
 }  // namespace kvasir::engine

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/utf8.h"
@@ -45,27 +46,24 @@ class ChoiceTest : public ::testing::Test {
     return ids;
   }
 
-  // Feeds rows that prefer these tokens in turn, until the choice is finished or they are used up.
-  // The streamed pieces, joined, must be the text.
+  // Feeds rows that prefer these tokens in turn, until the choice is finished or they are used up;
+  // the text is that of the pieces, joined.
   ChoiceResult Run(const std::vector<TokenId>& wanted) {
     Choice choice(request_, 0, shape_, vocabulary_, drawable_);
-    std::string streamed;
+    ChoiceResult result;
     std::size_t next = 0;
     while (!choice.finished() && next < wanted.size()) {
       std::vector<float> row(vocabulary_.size(), 0.0f);
       row[wanted[next++]] = 10.0f;
-      const auto taken =
-          choice.Take(row, [&](const GeneratedToken&, std::string_view text) -> base::Result<void> {
-            EXPECT_EQ(base::FirstInvalidUtf8(text), std::nullopt);
-            streamed += text;
-            return base::Success();
-          });
+      auto taken = choice.Take(row);
       EXPECT_TRUE(taken) << taken.error().message;
       if (!taken) break;
+      EXPECT_EQ(base::FirstInvalidUtf8(taken.value().text), std::nullopt);
+      result.text += taken.value().text;
+      result.tokens.push_back(std::move(taken.value().token));
     }
     EXPECT_TRUE(choice.finished());
-    ChoiceResult result = choice.TakeResult();
-    EXPECT_EQ(streamed, result.text);
+    result.finish = choice.finish().value_or(FinishReason::kLength);
     return result;
   }
 
@@ -255,7 +253,7 @@ TEST_F(ChoiceTest, NonFiniteLogitsNameThePosition) {
       Choice choice(request_, 0, shape_, vocabulary_, drawable_);
       std::vector<float> row(vocabulary_.size(), 0.0f);
       row[at] = bad;
-      const auto taken = choice.Take(row, nullptr);
+      const auto taken = choice.Take(row);
       ASSERT_FALSE(taken);
       EXPECT_EQ(taken.error().code, base::ErrorCode::kNumeric);
       EXPECT_THAT(taken.error().message, HasSubstr("after position 0"));
@@ -267,7 +265,7 @@ TEST_F(ChoiceTest, NonFiniteLogitsNameThePosition) {
 TEST_F(ChoiceTest, NothingAllowedIsAnError) {
   for (TokenId id = 0; id < vocabulary_.size(); ++id) request_.sampling.banned.push_back(id);
   Choice choice(request_, 0, shape_, vocabulary_, drawable_);
-  const auto taken = choice.Take(std::vector<float>(vocabulary_.size(), 0.0f), nullptr);
+  const auto taken = choice.Take(std::vector<float>(vocabulary_.size(), 0.0f));
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().code, base::ErrorCode::kUsage);
 }

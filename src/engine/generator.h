@@ -9,36 +9,19 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "base/hash.h"
 #include "base/result.h"
 #include "base/thread_team.h"
-#include "base/token_mask.h"
+#include "engine/generator_options.h"
 #include "engine/request.h"
+#include "engine/scheduler.h"
 #include "engine/trace.h"
-#include "kvcache/sequence_manager.h"
 #include "model/model.h"
 #include "tokenizer/vocabulary.h"
 
 namespace kvasir::engine {
-
-// How the work is arranged: never a matter of the result's bits.
-struct GeneratorOptions {
-  bool use_cache = true;  // Off: every step computes all positions again, from an empty sequence.
-  std::uint64_t block_tokens = kvcache::kDefaultBlockTokens;
-  std::uint64_t prefill_chunk = 0;  // Most tokens of a sequence in a step; 0: as many as fit.
-  std::uint64_t max_batch = 32;     // Most sequences in a step.
-  std::uint64_t step_tokens = 512;  // Most tokens in a step, which bounds its buffers.
-  // Whether prompts start from what other texts have left in the cache.
-  bool share_prefixes = true;
-  // Most bytes of K and V, cached-and-free ones too. Null: enough for twice max_batch full
-  // contexts.
-  std::optional<std::uint64_t> kv_budget_bytes = std::nullopt;
-  base::Hash128 weights = {};  // Names the model's weights, where blocks outlive the generator.
-  // For tests and `verify` (block_pool.h).
-  std::optional<std::uint64_t> placement_seed = std::nullopt;
-};
 
 struct TokenEvent {
   std::size_t request = 0;   // index
@@ -90,8 +73,9 @@ struct GenerateReport {
   }
 };
 
-// Borrows model, vocabulary and team, which must outlive it and fit together. Single-threaded. Runs
-// share nothing but buffers and cached blocks: each is a function of its requests.
+// A scheduler for callers that have all their requests at once and wait for the answers. Borrows
+// model, vocabulary and team, which must outlive it and fit together. Single-threaded. Runs share
+// nothing but buffers and cached blocks: each is a function of its requests.
 class Generator {
  public:
   // kUsage for options that are not allowed.
@@ -111,20 +95,9 @@ class Generator {
                                    const Observer& observer = {});
 
  private:
-  friend class Session;  // session.h: the state of one Run.
+  explicit Generator(std::unique_ptr<Scheduler> scheduler) : scheduler_(std::move(scheduler)) {}
 
-  Generator(const model::Model& model, const tokenizer::Vocabulary& vocabulary,
-            base::ThreadTeam& team, const GeneratorOptions& options,
-            std::unique_ptr<kvcache::SequenceManager> cache);
-
-  const model::Model& model_;
-  const tokenizer::Vocabulary& vocabulary_;
-  base::ThreadTeam& team_;
-  const GeneratorOptions options_;
-  std::unique_ptr<kvcache::SequenceManager> cache_;
-  const base::TokenMask drawable_;  // [vocab]: the vocabulary's default
-  model::Scratch scratch_;
-  std::vector<float> logits_;  // [rows wanted in a step][vocab]
+  const std::unique_ptr<Scheduler> scheduler_;  // Without requests, but in Run.
 };
 
 }  // namespace kvasir::engine

@@ -15,7 +15,6 @@
 #include "constraints/acrostic.h"
 #include "constraints/verse_form.h"
 #include "engine/engine_test_models.h"
-#include "engine/session.h"
 
 namespace kvasir::engine {
 namespace {

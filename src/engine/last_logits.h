@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "base/token_id.h"
-#include "engine/generator.h"
+#include "engine/generator_options.h"
 #include "model/model.h"
 
 namespace kvasir::engine {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine_test_models.h"
+#include "engine/generator.h"
 
 namespace kvasir::engine {
 namespace {

@@ -64,6 +64,10 @@ std::string_view FinishReasonName(FinishReason reason) {
       return "length";
     case FinishReason::kConstraint:
       return "constraint";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kDeadline:
+      return "deadline";
   }
   KV_CHECK(false);
 }

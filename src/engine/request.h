@@ -56,8 +56,12 @@ enum class FinishReason {
   kStop,        // A stop string or an end token.
   kLength,      // max_tokens, or the end of the model's context.
   kConstraint,  // The constraint is complete: nothing may follow.
+  kCancelled,   // Whoever asked, asked to stop.
+  kDeadline,    // The request's time was over.
 };
-std::string_view FinishReasonName(FinishReason reason);  // "stop", "length", "constraint"
+inline constexpr std::size_t kFinishReasons = 5;
+// "stop", "length", "constraint", "cancelled", "deadline"
+std::string_view FinishReasonName(FinishReason reason);
 
 struct GeneratedToken {
   TokenId id = 0;

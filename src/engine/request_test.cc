@@ -52,6 +52,8 @@ TEST(RequestTest, NamesOfReasons) {
   EXPECT_EQ(FinishReasonName(FinishReason::kStop), "stop");
   EXPECT_EQ(FinishReasonName(FinishReason::kLength), "length");
   EXPECT_EQ(FinishReasonName(FinishReason::kConstraint), "constraint");
+  EXPECT_EQ(FinishReasonName(FinishReason::kCancelled), "cancelled");
+  EXPECT_EQ(FinishReasonName(FinishReason::kDeadline), "deadline");
 }
 
 TEST(RequestTest, TheLongestTextEndsWithTheContext) {

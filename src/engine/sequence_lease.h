@@ -15,18 +15,26 @@ class SequenceLease {
  public:
   SequenceLease(kvcache::SequenceManager& manager, kvcache::SequenceId id)
       : manager_(&manager), id_(id) {}
-  ~SequenceLease() {
-    if (id_) manager_->Finish(*id_);
-  }
+  ~SequenceLease() { End(); }
   SequenceLease(SequenceLease&& other) noexcept
       : manager_(other.manager_), id_(std::exchange(other.id_, std::nullopt)) {}
-  SequenceLease& operator=(SequenceLease&&) = delete;
+  SequenceLease& operator=(SequenceLease&& other) noexcept {
+    if (this == &other) return *this;
+    End();
+    manager_ = other.manager_;
+    id_ = std::exchange(other.id_, std::nullopt);
+    return *this;
+  }
   SequenceLease(const SequenceLease&) = delete;
   SequenceLease& operator=(const SequenceLease&) = delete;
 
   kvcache::SequenceId id() const { return *id_; }
 
  private:
+  void End() {
+    if (id_) manager_->Finish(*id_);
+  }
+
   kvcache::SequenceManager* manager_;
   std::optional<kvcache::SequenceId> id_;
 };

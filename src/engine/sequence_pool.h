@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "engine/generator.h"
+#include "engine/generator_options.h"
 #include "kvcache/block_pool.h"
 #include "kvcache/sequence_manager.h"
 #include "model/model.h"

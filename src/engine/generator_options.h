@@ -1,0 +1,32 @@
+// GeneratorOptions: how the engine arranges its work.
+#ifndef KVASIR_ENGINE_GENERATOR_OPTIONS_H_
+#define KVASIR_ENGINE_GENERATOR_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "base/hash.h"
+#include "kvcache/cache_geometry.h"
+
+namespace kvasir::engine {
+
+// How the work is arranged: never a matter of the result's bits.
+struct GeneratorOptions {
+  bool use_cache = true;  // Off: every step computes all positions again, from an empty sequence.
+  std::uint64_t block_tokens = kvcache::kDefaultBlockTokens;
+  std::uint64_t prefill_chunk = 0;  // Most tokens of a sequence in a step; 0: as many as fit.
+  std::uint64_t max_batch = 32;     // Most sequences in a step.
+  std::uint64_t step_tokens = 512;  // Most tokens in a step, which bounds its buffers.
+  // Whether prompts start from what other texts have left in the cache.
+  bool share_prefixes = true;
+  // Most bytes of K and V, cached-and-free ones too. Null: enough for twice max_batch full
+  // contexts.
+  std::optional<std::uint64_t> kv_budget_bytes = std::nullopt;
+  base::Hash128 weights = {};  // Names the model's weights, where blocks outlive the generator.
+  // For tests and `verify` (block_pool.h).
+  std::optional<std::uint64_t> placement_seed = std::nullopt;
+};
+
+}  // namespace kvasir::engine
+
+#endif  // KVASIR_ENGINE_GENERATOR_OPTIONS_H_

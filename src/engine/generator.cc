@@ -83,8 +83,8 @@ void AddStep(const StepNumbers& step, GenerateReport& report) {
                                                      static_cast<double>(step.work.positions);
   report.timing.prefill_ms += elapsed_ms * part;
   report.timing.decode_ms += elapsed_ms * (1.0 - part);
-  report.peak_bytes = std::max(report.peak_bytes, step.pool.live_bytes());
-  report.peak_shared_bytes = std::max(report.peak_shared_bytes, step.pool.shared_bytes());
+  report.peak_bytes = std::max(report.peak_bytes, step.pool.live_bytes);
+  report.peak_shared_bytes = std::max(report.peak_shared_bytes, step.pool.shared_bytes);
   report.peak_saved_bytes = std::max(report.peak_saved_bytes, step.pool.saved_bytes());
 }
 
@@ -135,7 +135,7 @@ base::Result<GenerateReport> Generator::Run(std::span<const GenerateRequest> req
   if (run.error) return *std::move(run.error);
   const Metrics metrics = scheduler_->metrics();
   report.preemptions = metrics.preemptions - preemptions_before;
-  report.idle_bytes = metrics.cache.idle_bytes();
+  report.idle_bytes = metrics.cache.idle_bytes;
   return std::move(report);
 }
 

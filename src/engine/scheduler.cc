@@ -378,9 +378,9 @@ void Scheduler::FillTrace(StepTrace& trace) const {
   trace.tokens = last_step_.tokens;
   trace.work = last_step_.work;
   trace.work_without_cache = last_step_.work_without_cache;
-  trace.held_bytes = last_step_.pool.live_bytes();
-  trace.shared_bytes = last_step_.pool.shared_bytes();
-  trace.idle_bytes = last_step_.pool.idle_bytes();
+  trace.held_bytes = last_step_.pool.live_bytes;
+  trace.shared_bytes = last_step_.pool.shared_bytes;
+  trace.idle_bytes = last_step_.pool.idle_bytes;
   const std::uint32_t layers = cache_->geometry().layers();
   trace.held_bytes_per_layer.assign(layers, trace.held_bytes / layers);  // Layers are alike.
   trace.waste_bytes = cache_->report().waste_bytes;

@@ -92,9 +92,9 @@ base::Result<std::unique_ptr<kvcache::SequenceManager>> MakeSequenceManager(
                        options.max_batch);
     }
     KV_TRY(cache.pool.budget_bytes, BudgetFor(shape, geometry, *sequences));
-    cache.index.max_idle_blocks = kDefaultIdleBytes / geometry.block_bytes();
+    cache.index.max_idle_bytes = kDefaultIdleBytes;
   }
-  return kvcache::SequenceManager::Make(kvcache::CacheGroup::AllLayers(geometry), cache);
+  return kvcache::SequenceManager::Make(geometry, cache);
 }
 
 }  // namespace kvasir::engine

@@ -28,7 +28,7 @@ class ManagedWorld {
         contexts * geometry.BlocksFor(shape.context) * geometry.block_bytes();
     options.swap_env = &swap_env;
     options.swap_directory = "swap";
-    KV_TRY(auto manager, SequenceManager::Make(kvcache::CacheGroup::AllLayers(geometry), options));
+    KV_TRY(auto manager, SequenceManager::Make(geometry, options));
     return ManagedWorld(axis, trial, std::move(manager));
   }
 

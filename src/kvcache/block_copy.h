@@ -9,11 +9,12 @@
 
 namespace kvasir::kvcache {
 
-// Copies slots [0, slots) of every layer and head. K travels in whole tiles, so up to 15 slots of
-// it beyond may be overwritten too; other slots of `to`, in a latent cache all others, keep their
-// bytes. Requires two different blocks of this geometry, slots <= block_tokens. Thread-compatible.
-void CopySlots(const CacheGeometry& geometry, std::uint32_t slots, const std::byte* from,
-               std::byte* to);
+// Copies slots [0, slots) of every part of the group. Tiles travel whole, so up to 15 slots of keys
+// (of rounded values too) beyond may be overwritten as well; scales of keys rounded by channel
+// travel with the complete groups of positions; all other slots of `to` keep their bytes. Requires
+// two different blocks of this group, slots <= block_tokens. Thread-compatible.
+void CopySlots(const CacheGeometry& geometry, CacheGroupId group, std::uint32_t slots,
+               const std::byte* from, std::byte* to);
 
 }  // namespace kvasir::kvcache
 

@@ -37,7 +37,7 @@ TEST_P(BlockCopyTest, CopiesTheFilledSlotsAndLeavesLaterTilesAndRows) {
 
   for (std::uint32_t slots = 0; slots <= shape.block_tokens(); ++slots) {
     base::AlignedArray<float> to(floats);
-    CopySlots(shape, slots, reinterpret_cast<const std::byte*>(from.data()),
+    CopySlots(shape, CacheGroupId(0), slots, reinterpret_cast<const std::byte*>(from.data()),
               reinterpret_cast<std::byte*>(to.data()));
     std::size_t copied = 0;
     for (std::size_t layer = 0; layer < shape.layers(); ++layer) {
@@ -66,7 +66,7 @@ TEST_P(BlockCopyTest, CopiesTheFilledLatentRowsAndNothingElse) {
   for (std::size_t i = 0; i < floats; ++i) from[i] = static_cast<float>(i + 1);
   for (std::uint32_t slots = 0; slots <= shape.block_tokens(); ++slots) {
     base::AlignedArray<float> to(floats);
-    CopySlots(shape, slots, reinterpret_cast<const std::byte*>(from.data()),
+    CopySlots(shape, CacheGroupId(0), slots, reinterpret_cast<const std::byte*>(from.data()),
               reinterpret_cast<std::byte*>(to.data()));
     for (std::size_t i = 0; i < floats; ++i) {  // [layers][block_tokens][7 + 2]
       const std::size_t slot = i / 9 % shape.block_tokens();
@@ -82,7 +82,7 @@ TEST(BlockCopyDeathTest, MoreSlotsThanABlockHas) {
       CacheGeometry::Make({.layers = 1, .kv_heads = 1, .head_dim = 1}).value();
   std::vector<std::byte> from(shape.block_bytes());
   std::vector<std::byte> to(shape.block_bytes());
-  EXPECT_DEATH(CopySlots(shape, 17, from.data(), to.data()), "slots <= ");
+  EXPECT_DEATH(CopySlots(shape, CacheGroupId(0), 17, from.data(), to.data()), "slots <= ");
 }
 
 }  // namespace

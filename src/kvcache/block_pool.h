@@ -16,7 +16,7 @@
 namespace kvasir::kvcache {
 
 struct BlockPoolOptions {
-  // Most bytes of block storage the pool ever takes; at least one block. Rounded down to blocks.
+  // Most bytes of block storage the pool ever takes; at least one block of every group.
   std::uint64_t budget_bytes = 0;
   // For tests and `verify`: hands blocks out in a pseudo-random order that this seed fixes, each
   // filled with NaN. An answer that depends on where blocks lie, or on what an unwritten slot
@@ -42,25 +42,28 @@ class BlockKeeper {
 
 // A snapshot. Every number can be recomputed from the reference counts (CheckInvariants does).
 struct BlockPoolStats {
-  std::uint64_t block_bytes = 0;
-  std::uint64_t capacity_blocks = 0;   // What the budget allows.
-  std::uint64_t live_blocks = 0;       // Referenced at least once.
-  std::uint64_t shared_blocks = 0;     // Referenced at least twice; part of live.
-  std::uint64_t references = 0;        // Of all live blocks together.
-  std::uint64_t idle_blocks = 0;       // Not referenced, contents kept: cached and free.
-  std::uint64_t free_blocks = 0;       // Storage held, neither live nor idle: the next handed out.
-  std::uint64_t peak_live_blocks = 0;  // Highest live_blocks so far.
+  std::uint64_t budget_bytes = 0;
+  std::uint64_t capacity_blocks = 0;  // Of every group at once, that the budget holds.
+  std::uint64_t live_blocks = 0;    // Referenced at least once.
+  std::uint64_t shared_blocks = 0;  // Referenced at least twice; part of live.
+  std::uint64_t references = 0;     // Of all live blocks together.
+  std::uint64_t idle_blocks = 0;    // Not referenced, contents kept: cached and free.
+  std::uint64_t free_blocks = 0;    // Storage held, neither live nor idle: the next handed out.
+  // The same in bytes; blocks of different groups have different sizes.
+  std::uint64_t live_bytes = 0;
+  std::uint64_t shared_bytes = 0;
+  std::uint64_t referenced_bytes = 0;  // The sum of what the holders of references count as held.
+  std::uint64_t idle_bytes = 0;
+  std::uint64_t free_bytes = 0;
+  std::uint64_t peak_live_bytes = 0;  // Highest live_bytes so far.
 
-  std::uint64_t live_bytes() const { return live_blocks * block_bytes; }
-  std::uint64_t shared_bytes() const { return shared_blocks * block_bytes; }
-  std::uint64_t idle_bytes() const { return idle_blocks * block_bytes; }
-  // What the holders of references count together: the sum of their held bytes.
-  std::uint64_t referenced_bytes() const { return references * block_bytes; }
-  // What sharing saves: referenced_bytes() − saved_bytes() = live_bytes().
-  std::uint64_t saved_bytes() const { return (references - live_blocks) * block_bytes; }
-  std::uint64_t storage_bytes() const {
-    return (live_blocks + idle_blocks + free_blocks) * block_bytes;
-  }
+  // What sharing saves.
+  std::uint64_t saved_bytes() const { return referenced_bytes - live_bytes; }
+  std::uint64_t storage_bytes() const { return live_bytes + idle_bytes + free_bytes; }
+  // What live blocks may still grow by: everything else can be given up.
+  std::uint64_t available_bytes() const { return budget_bytes - live_bytes; }
+
+  friend bool operator==(const BlockPoolStats&, const BlockPoolStats&) = default;
 };
 
 // Owner: the engine or whoever makes it; must outlive every holder of a reference (checked by the
@@ -68,22 +71,25 @@ struct BlockPoolStats {
 // and all its sequences are changed by one thread at a time; the bytes of live blocks may meanwhile
 // be used by many.
 //
-// Storage is taken from memory one block at a time, when no free block is left, and kept for reuse
-// until the pool goes; nothing is reserved ahead. The block freed last, whose bytes are the
-// likeliest to be in a processor cache, is handed out first. A kept block that loses its last
-// reference becomes idle: its contents stay until the storage is needed, that is when no block is
-// free and no more may be made; then the keeper gives one up. Under AddressSanitizer the bytes of a
-// block that is not live are poisoned.
+// Blocks of each cache group have their own size; one budget in bytes serves them all. Storage is
+// taken from memory one block at a time, when no block of the group is free, and kept for reuse;
+// nothing is reserved ahead. The block freed last, whose bytes are the likeliest to be in a
+// processor cache, is handed out first. A kept block that loses its last reference becomes idle:
+// its contents stay until the storage is needed. Where the budget is used up, free blocks of other
+// groups give their storage back first; when none is left, the keeper gives idle ones up. Under
+// AddressSanitizer the bytes of a block that is not live are poisoned.
 //
 // Invariants:
-//   1. Ids are 0 … blocks ever made − 1; each has storage, 64-byte aligned, that never moves.
-//   2. A block is on the free list, once, exactly if it has no reference and is not kept.
-//   3. Blocks ever made · block_bytes <= budget_bytes.
-//   4. The running counts of live, shared and idle blocks and of references equal a recount.
+//   1. A block that is live, idle or free has storage, 64-byte aligned, that never moves; ids of
+//      blocks that gave theirs back stand for nothing until they are made again.
+//   2. A block is on its group's free list, once, exactly if it has storage, no reference, and is
+//      not kept.
+//   3. Bytes of storage <= budget_bytes.
+//   4. The running counts of blocks, references and bytes equal a recount.
 //   5. A block is kept only while there is a keeper.
 class BlockPool {
  public:
-  // kUsage if the budget does not hold one block. Allocates no block.
+  // kUsage if the budget does not hold one block of every group. Allocates no block.
   static base::Result<std::unique_ptr<BlockPool>> Make(const CacheGeometry& geometry,
                                                        const BlockPoolOptions& options);
   ~BlockPool();
@@ -92,17 +98,20 @@ class BlockPool {
 
   const CacheGeometry& geometry() const { return geometry_; }
 
-  // A block with one reference and unspecified contents. kExhausted if the budget is used up, or
-  // the machine has no memory left; the pool is then unchanged.
-  base::Result<BlockId> Allocate();
-  // kExhausted, naming what is wanted and what there is, if the budget does not hold so many more.
-  base::Result<void> CheckAvailable(std::uint64_t wanted_blocks) const;
+  // A block of the group with one reference and unspecified contents. kExhausted if the budget is
+  // used up, or the machine has no memory left; live blocks are then unchanged.
+  base::Result<BlockId> Allocate(CacheGroupId group = CacheGroupId(0));
+  // kExhausted, naming what is wanted and what there is, if the budget does not hold so much more.
+  base::Result<void> CheckAvailable(std::uint64_t wanted_bytes) const;
 
   // Requires a live block, or an idle one, which becomes live.
   void AddRef(BlockId id);
   // Each requires a live block.
   void Release(BlockId id);  // The last one frees the block, or makes it idle if it is kept.
   std::byte* data(BlockId id) const;
+  // Each requires a block with storage.
+  CacheGroupId group(BlockId id) const { return blocks_[id.index()].group; }
+  bool live(BlockId id) const { return blocks_[id.index()].references > 0; }
   std::uint32_t references(BlockId id) const;
   bool kept(BlockId id) const;
   // Whether its contents may change: one reference, and no keeper counts on them.
@@ -125,29 +134,33 @@ class BlockPool {
   friend struct CacheTestPeer;  // Breaks invariants, to see them caught.
 
   struct Block {
-    std::byte* data;
+    std::byte* data;  // Null: no storage.
+    CacheGroupId group;
     std::uint32_t references;
     bool kept;
   };
 
   BlockPool(const CacheGeometry& geometry, const BlockPoolOptions& options);
-  bool Grow();
-  std::uint64_t LiveBlocks() const { return blocks_.size() - free_.size() - idle_blocks_; }
-  BlockId TakeFree();
+  std::uint64_t BytesOf(const Block& block) const {
+    return geometry_.group(block.group).block_bytes;
+  }
+  // Adds one free block of the group; false if the budget or memory has no room.
+  bool Grow(CacheGroupId group);
+  // Gives the storage of one free block of another group back; false if there is none.
+  bool TrimOther(CacheGroupId group);
+  BlockId TakeFree(CacheGroupId group);
+  void CountLive(const Block& block);
   Block& LiveBlock(BlockId id);
   const Block& LiveBlock(BlockId id) const;
 
   const CacheGeometry geometry_;
-  const std::uint64_t capacity_blocks_;
   const std::optional<std::uint64_t> placement_seed_;
   BlockMemory& memory_;
-  std::vector<Block> blocks_;  // By id.
-  std::vector<BlockId> free_;  // Last in, first out.
+  std::vector<Block> blocks_;               // By id.
+  std::vector<std::vector<BlockId>> free_;  // [groups]: last in, first out
+  std::vector<BlockId> vacant_;             // Ids without storage.
   BlockKeeper* keeper_ = nullptr;
-  std::uint64_t shared_blocks_ = 0;
-  std::uint64_t idle_blocks_ = 0;
-  std::uint64_t references_ = 0;
-  std::uint64_t peak_live_blocks_ = 0;
+  BlockPoolStats stats_;
   std::uint64_t draws_ = 0;  // Of the placement generator.
 };
 

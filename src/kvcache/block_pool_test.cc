@@ -76,13 +76,13 @@ TEST(BlockPoolTest, ExhaustionIsAnOrdinaryResultThatNamesTheNumbers) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::ErrorCode::kExhausted);
   EXPECT_EQ(refused.error().message,
-            "the cache budget of 3 blocks of 256 bytes has 0 left, but 1 more are needed");
+            "the cache budget of 768 bytes has 0 left, but 256 more are needed");
   pool->CheckInvariants();
   EXPECT_EQ(pool->stats().live_blocks, 3u);
 
   pool->Release(ids[1]);
-  EXPECT_TRUE(pool->CheckAvailable(1).has_value());
-  EXPECT_FALSE(pool->CheckAvailable(2).has_value());
+  EXPECT_TRUE(pool->CheckAvailable(kBlockBytes).has_value());
+  EXPECT_FALSE(pool->CheckAvailable(2 * kBlockBytes).has_value());
   EXPECT_EQ(pool->Allocate().value(), ids[1]);
   for (const BlockId id : ids) pool->Release(id);
 }
@@ -134,8 +134,8 @@ TEST(BlockPoolTest, ReferencesDecideWhenABlockIsFree) {
   BlockPoolStats stats = pool->stats();
   EXPECT_EQ(stats.shared_blocks, 1u);
   EXPECT_EQ(stats.references, 3u);
-  EXPECT_EQ(stats.live_bytes(), kBlockBytes);
-  EXPECT_EQ(stats.referenced_bytes(), 3 * kBlockBytes);
+  EXPECT_EQ(stats.live_bytes, kBlockBytes);
+  EXPECT_EQ(stats.referenced_bytes, 3 * kBlockBytes);
   EXPECT_EQ(stats.saved_bytes(), 2 * kBlockBytes);
   pool->CheckInvariants();
   pool->Release(id);
@@ -146,7 +146,7 @@ TEST(BlockPoolTest, ReferencesDecideWhenABlockIsFree) {
   stats = pool->stats();
   EXPECT_EQ(stats.live_blocks, 0u);
   EXPECT_EQ(stats.free_blocks, 1u);
-  EXPECT_EQ(stats.peak_live_blocks, 1u);
+  EXPECT_EQ(stats.peak_live_bytes, kBlockBytes);
   pool->CheckInvariants();
 }
 
@@ -256,7 +256,7 @@ TEST(BlockPoolTest, AgreesWithAMapOfCounts) {
       const BlockPoolStats stats = pool->stats();
       ASSERT_EQ(stats.live_blocks, counts.size());
       ASSERT_EQ(stats.references, held.size());
-      ASSERT_EQ(stats.peak_live_blocks, peak);
+      ASSERT_EQ(stats.peak_live_bytes, peak * kBlockBytes);
       ASSERT_EQ(stats.shared_blocks, static_cast<std::uint64_t>(std::ranges::count_if(
                                          counts, [](const auto& c) { return c.second > 1; })));
       for (const auto& [id, count] : counts) ASSERT_EQ(pool->references(id), count);
@@ -303,10 +303,10 @@ TEST(BlockPoolTest, AKeptBlockStaysUntilItsStorageIsNeeded) {
   BlockPoolStats stats = pool->stats();
   EXPECT_EQ(stats.live_blocks, 0u);
   EXPECT_EQ(stats.idle_blocks, 2u);
-  EXPECT_EQ(stats.idle_bytes(), 2 * kBlockBytes);
+  EXPECT_EQ(stats.idle_bytes, 2 * kBlockBytes);
   EXPECT_EQ(stats.free_blocks, 1u);
   EXPECT_EQ(stats.storage_bytes(), 3 * kBlockBytes);
-  EXPECT_TRUE(pool->CheckAvailable(3));  // Idle ones count.
+  EXPECT_TRUE(pool->CheckAvailable(3 * kBlockBytes));  // Idle ones count.
   pool->CheckInvariants();
 
   pool->AddRef(ids[0]);  // Found again.
@@ -400,7 +400,7 @@ TEST(BlockPoolDeathTest, APoolMustOutliveItsHolders) {
         const auto pool = MakePool(2);
         [[maybe_unused]] const base::Result<BlockId> leaked = pool->Allocate();
       },
-      "references_ == 0");
+      "references == 0");
 }
 
 #ifdef __SANITIZE_ADDRESS__

@@ -35,7 +35,6 @@ TEST(CacheGeometryTest, LessonsModelTakesFourKibibytesAToken) {
   EXPECT_EQ(lesson.block_tokens(), 16u);
   EXPECT_EQ(lesson.bytes_per_token(), 4096u);
   EXPECT_EQ(lesson.layer_bytes_per_token(), 1024u);
-  EXPECT_EQ(lesson.layer_block_bytes(), 16u * 1024u);
   EXPECT_EQ(lesson.block_bytes(), 65536u);
   EXPECT_EQ(lesson.bytes_per_token() * 128, 512u * 1024u);
 }
@@ -69,7 +68,6 @@ TEST(CacheGeometryTest, PartsAreAlignedForEveryHeadDim) {
       ASSERT_EQ(shape.v_offset(1) % 64, 0u);
       ASSERT_EQ(shape.block_bytes() % 64, 0u);
       ASSERT_EQ(shape.block_bytes(), block_tokens * shape.bytes_per_token());
-      ASSERT_EQ(shape.block_bytes(), 2 * shape.layer_block_bytes());
     }
   }
 }
@@ -98,7 +96,6 @@ TEST(CacheGeometryTest, LatentPartsAreAlignedAndUnpaddedForEveryWidth) {
         const std::uint64_t part = block_tokens * (latent_dim + rope_dim) * 4;
         for (std::uint64_t layer = 0; layer < 3; ++layer) {
           ASSERT_EQ(shape.latent_offset(layer), layer * part);
-          ASSERT_EQ(shape.layer_offset(layer), layer * part);
           ASSERT_EQ(shape.latent_offset(layer) % 64, 0u);
         }
         ASSERT_EQ(shape.block_bytes(), 3 * part);

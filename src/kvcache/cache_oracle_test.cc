@@ -216,9 +216,9 @@ void CacheOracle::CheckSharing() const {
   const BlockPoolStats stats = pool_->stats();
   ASSERT_EQ(stats.live_blocks, id_of.size());
   ASSERT_EQ(stats.live_blocks, live_blocks());
-  ASSERT_EQ(held, stats.referenced_bytes());
-  ASSERT_EQ(held - stats.saved_bytes(), stats.live_bytes());
-  ASSERT_EQ(held_alone + stats.shared_blocks * block_bytes, stats.live_bytes());
+  ASSERT_EQ(held, stats.referenced_bytes);
+  ASSERT_EQ(held - stats.saved_bytes(), stats.live_bytes);
+  ASSERT_EQ(held_alone + stats.shared_blocks * block_bytes, stats.live_bytes);
 }
 
 void CacheOracle::Check() const {

@@ -221,8 +221,8 @@ TEST(CachePlanTest, AgreesToTheByteWithTheRunningCache) {
         EXPECT_EQ(plan.bytes_per_token, geometry.value().bytes_per_token());
         EXPECT_EQ(plan.block_bytes, geometry.value().block_bytes());
         EXPECT_EQ(plan.blocks, stats.live_blocks);
-        EXPECT_EQ(plan.bytes_total, stats.live_bytes());
-        EXPECT_EQ(plan.bytes_without_sharing, stats.referenced_bytes());
+        EXPECT_EQ(plan.bytes_total, stats.live_bytes);
+        EXPECT_EQ(plan.bytes_without_sharing, stats.referenced_bytes);
         std::uint64_t waste = 0;
         for (const CachedSequence& sequence : sequences) waste += sequence.waste_bytes();
         EXPECT_EQ(plan.bytes_empty, waste);

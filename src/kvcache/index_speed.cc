@@ -77,7 +77,7 @@ Result<IndexSpeed> MeasureIndexSpeed(const IndexSpeedOptions& options) {
     Time(*tokens, speed.hash_ns,
          [&] { KV_CHECK(HashAll(prompts, geometry.block_tokens()) == chains); });
     KV_TRY(const auto manager,
-           SequenceManager::Make(CacheGroup::AllLayers(geometry),
+           SequenceManager::Make(geometry,
                                  {.pool = {.budget_bytes = 2 * (*tokens + kMaxBlockTokens) *
                                                            geometry.bytes_per_token()}}));
     std::vector<SequenceId> sequences;

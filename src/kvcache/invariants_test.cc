@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,14 +17,14 @@ namespace kvasir::kvcache {
 struct CacheTestPeer {
   static auto& blocks(BlockPool& pool) { return pool.blocks_; }
   static auto& free(BlockPool& pool) { return pool.free_; }
-  static auto& shared_blocks(BlockPool& pool) { return pool.shared_blocks_; }
-  static auto& references(BlockPool& pool) { return pool.references_; }
-  static auto& peak(BlockPool& pool) { return pool.peak_live_blocks_; }
-  static auto& idle_blocks(BlockPool& pool) { return pool.idle_blocks_; }
+  static auto& vacant(BlockPool& pool) { return pool.vacant_; }
+  static auto& stats(BlockPool& pool) { return pool.stats_; }
   static auto& keeper(BlockPool& pool) { return pool.keeper_; }
   static auto& length(CachedSequence& sequence) { return sequence.length_; }
-  static auto& blocks(CachedSequence& sequence) { return sequence.blocks_; }
-  static auto& addresses(CachedSequence& sequence) { return sequence.addresses_; }
+  static auto& entries(CachedSequence& sequence) { return sequence.entries_; }
+  static auto& blocks(CachedSequence& sequence) { return sequence.tables_[0].blocks_; }
+  static auto& addresses(CachedSequence& sequence) { return sequence.tables_[0].addresses_; }
+  static auto& held(CachedSequence& sequence) { return sequence.tables_[0].held_; }
   static auto& node(PrefixIndex& index, std::uint32_t id) { return *index.nodes_[id]; }
   static auto& node_of_block(PrefixIndex& index) { return index.node_of_block_; }
   static auto& by_hash(PrefixIndex& index) { return index.by_hash_; }
@@ -72,31 +73,31 @@ TEST_F(InvariantsDeathTest, Pool) {
     damage();
     pool.CheckInvariants();
   };
-  EXPECT_DEATH(broken([&] { Peer::blocks(pool)[0].data = nullptr; }), "data != nullptr");
+  EXPECT_DEATH(broken([&] { Peer::blocks(pool)[0].data = nullptr; }), "references == 0");
   EXPECT_DEATH(broken([&] { Peer::blocks(pool)[0].data += 4; }), "% 64 == 0");
-  EXPECT_DEATH(broken([&] { ++Peer::shared_blocks(pool); }), "shared_blocks == ");
-  EXPECT_DEATH(broken([&] { ++Peer::references(pool); }), "references == ");
-  EXPECT_DEATH(broken([&] { --Peer::blocks(pool)[0].references; }), "shared_blocks == ");
-  EXPECT_DEATH(broken([&] { ++Peer::blocks(pool)[0].references; }), "references == ");
-  EXPECT_DEATH(broken([&] { Peer::peak(pool) = 1; }), "live_blocks <= peak");
-  EXPECT_DEATH(broken([&] { Peer::peak(pool) = 4; }), "peak_live_blocks_ <= blocks_");
-  EXPECT_DEATH(broken([&] { ++Peer::idle_blocks(pool); }), "idle_blocks == ");
+  EXPECT_DEATH(broken([&] { ++Peer::stats(pool).shared_blocks; }), "sum == stats_");
+  EXPECT_DEATH(broken([&] { ++Peer::stats(pool).references; }), "sum == stats_");
+  EXPECT_DEATH(broken([&] { --Peer::blocks(pool)[0].references; }), "sum == stats_");
+  EXPECT_DEATH(broken([&] { ++Peer::blocks(pool)[0].references; }), "sum == stats_");
+  EXPECT_DEATH(broken([&] { Peer::stats(pool).peak_live_bytes = 1; }), "live_bytes <= ");
+  EXPECT_DEATH(broken([&] { Peer::stats(pool).peak_live_bytes = 1000; }), "<= sum.budget_bytes");
+  EXPECT_DEATH(broken([&] { ++Peer::stats(pool).idle_blocks; }), "sum == stats_");
+  EXPECT_DEATH(broken([&] { Peer::vacant(pool).push_back(BlockId(0)); }), "vacant == ");
   EXPECT_DEATH(broken([&] { Peer::blocks(pool)[0].kept = true; }), "keeper_ != nullptr");
-  EXPECT_DEATH(broken([&] { Peer::free(pool).clear(); }), "live_blocks [+] idle_blocks [+] free_");
-  EXPECT_DEATH(broken([&] { Peer::free(pool)[0] = BlockId(1); }), "references == 0");
-  EXPECT_DEATH(broken([&] { Peer::free(pool)[0] = BlockId(7); }), "id.index[(][)] < blocks_");
+  EXPECT_DEATH(broken([&] { Peer::free(pool)[0].clear(); }), "free == ");
+  EXPECT_DEATH(broken([&] { Peer::free(pool)[0][0] = BlockId(1); }), "references == 0");
+  EXPECT_DEATH(broken([&] { Peer::free(pool)[0][0] = BlockId(7); }), "id.index[(][)] < blocks_");
   EXPECT_DEATH(broken([&] {
                  // One of two free blocks is listed twice, the other not at all.
                  fork_.Reset();
                  sequence_.Reset();
-                 Peer::free(pool)[0] = Peer::free(pool)[1];
+                 Peer::free(pool)[0][0] = Peer::free(pool)[0][1];
                }),
                "!is_free");
   EXPECT_DEATH(broken([&] {
-                 Peer::blocks(pool).push_back(Peer::blocks(pool)[0]);
-                 Peer::blocks(pool).back().references = 0;
+                 Peer::stats(pool).budget_bytes = 2 * Shape().block_bytes();
                }),
-               "blocks_.size[(][)] <= capacity_blocks_");
+               "storage_bytes[(][)] <= ");
 }
 
 TEST_F(InvariantsDeathTest, Sequence) {
@@ -111,6 +112,13 @@ TEST_F(InvariantsDeathTest, Sequence) {
       broken([&] { std::swap(Peer::addresses(sequence)[0], Peer::addresses(sequence)[1]); }),
       "addresses_.i. == ");
   EXPECT_DEATH(broken([&] { Peer::blocks(sequence)[0] = BlockId(2); }), "references > 0");
+  EXPECT_DEATH(broken([&] { Peer::addresses(sequence)[0] = nullptr; }), "held == ");
+  EXPECT_DEATH(broken([&] {
+                 Peer::addresses(sequence)[0] = nullptr;
+                 --Peer::held(sequence);
+               }),
+               "NeedsBlock");
+  EXPECT_DEATH(broken([&] { ++Peer::entries(sequence); }), "entries");
   // A shared block in which no position below the length lies.
   EXPECT_DEATH(broken([&] { Peer::length(sequence) = 16; }), "i < filled");
 }
@@ -131,7 +139,8 @@ class IndexInvariantsDeathTest : public testing::Test {
     sequence.Advance(16 * blocks.size());
     std::optional<PrefixNodeId> node;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      node = index_.Insert(0, node, blocks[i], sequence.blocks()[i]);
+      const std::optional<BlockId> block = sequence.blocks()[i];
+      node = index_.Insert(0, node, blocks[i], {&block, 1});
     }
   }
 
@@ -160,10 +169,12 @@ TEST_F(IndexInvariantsDeathTest, Index) {
   EXPECT_DEATH(broken([&] { Peer::siblings(index).begin()->second = PrefixNodeId(2); }),
                "siblings_.at");
   EXPECT_DEATH(broken([&] {
-                 Peer::node(index, 1).idle = false;
+                 Peer::node(index, 1).pins = 1;
                  Peer::evictable(index).clear();
                }),
-               "!parent.idle");
+               "parent.used");
+  EXPECT_DEATH(broken([&] { ++Peer::node(index, 1).live; }), "live == ");
+  EXPECT_DEATH(broken([&] { Peer::node(index, 1).blocks[0].reset(); }), "holds_nothing");
   EXPECT_DEATH(broken([&] { Peer::node(index, 0).last_use = 0; }), "last_use > ");
   EXPECT_DEATH(broken([&] { ++Peer::node(index, 0).children; }), "children == ");
   EXPECT_DEATH(broken([&] { Peer::evictable(index).clear(); }), "evictable_.contains");
@@ -172,11 +183,11 @@ TEST_F(IndexInvariantsDeathTest, Index) {
   EXPECT_DEATH(broken([&] { Peer::unused(index).emplace_back(7); }), "unused_.size");
   EXPECT_DEATH(broken([&] { ++Peer::stats(index).nodes; }), "stats_.nodes");
   EXPECT_DEATH(broken([&] { ++Peer::stats(index).log_prob_bytes; }), "log_prob_bytes");
-  EXPECT_DEATH(broken([&] { ++Peer::idle_blocks(*pool_); }), "idle == ");
+  EXPECT_DEATH(broken([&] { ++Peer::stats(*pool_).idle_blocks; }), "idle == ");
 }
 
 TEST(ManagerInvariantsDeathTest, Manager) {
-  const auto manager = SequenceManager::Make(CacheGroup::AllLayers(Shape()),
+  const auto manager = SequenceManager::Make(Shape(),
                                              {.pool = {.budget_bytes = 8 * Shape().block_bytes()}})
                            .value();
   const SequenceId id = manager->Create();
@@ -199,8 +210,9 @@ TEST(ManagerInvariantsDeathTest, Manager) {
   EXPECT_DEATH(broken([&] { entry.log_probs[40] = {}; }), "log_probs");
   EXPECT_DEATH(broken([&] { Peer::pool(*manager).AddRef(entry.cache.blocks()[2]); }),
                "references == ");
-  EXPECT_DEATH(broken([&] { Peer::pool(*manager).MakeWritable(entry.cache.blocks()[1]); }),
-               "collisions > 0");
+  EXPECT_DEATH(broken([&] { entry.path.pop_back(); }), "path.size");
+  EXPECT_DEATH(broken([&] { entry.collided = true; }), "collisions > 0");
+  EXPECT_DEATH(broken([&] { std::swap(entry.path[0], entry.path[1]); }), "tokens");
   EXPECT_DEATH(broken([&] { Peer::unused(*manager).emplace_back(4); }), "unused_.size");
   EXPECT_DEATH(broken([&] {
                  auto& index = Peer::index(*manager);

@@ -41,7 +41,7 @@ class ManagerOracle {
     wanted.pool.placement_seed = options.placement_seed;
     wanted.swap_env = options.swap_env;
     wanted.swap_directory = options.swap_directory;
-    manager_ = SequenceManager::Make(CacheGroup::AllLayers(geometry), wanted).value();
+    manager_ = SequenceManager::Make(geometry, wanted).value();
     for (std::size_t i = 0; i < options.sequences; ++i) {
       sequences_[i].id = manager_->Create().index();
     }

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "kernels/kv_view.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -30,7 +31,10 @@ PrefixIndex::PrefixIndex(BlockPool& pool, const PrefixIndexOptions& options)
 
 PrefixIndex::~PrefixIndex() {
   for (const std::optional<Node>& node : nodes_) {
-    if (node) pool_.StopKeeping(node->block);
+    if (!node) continue;
+    for (const std::optional<BlockId>& block : node->blocks) {
+      if (block) pool_.StopKeeping(*block);
+    }
   }
   pool_.SetKeeper(nullptr);
 }
@@ -103,53 +107,133 @@ PrefixMatch PrefixIndex::Find(std::uint64_t tenant_salt, std::span<const TokenId
     if (collided) ++stats_.collisions;
     if (!next) break;
     node = next;
-    match.blocks.push_back(At(*node).block);
+    match.nodes.push_back(*node);
     match.length += block_tokens;
   }
   const std::size_t rest = std::min(tokens.size() - match.length, block_tokens);
-  if (rest == 0) return match;
-  const auto [partly, common] =
-      FindPartly(KeyOf(tenant_salt, node, tokens.subspan(match.length, rest)));
-  if (partly) {
-    match.blocks.push_back(At(*partly).block);
-    match.length += common;
+  if (rest > 0) {
+    const auto [partly, common] =
+        FindPartly(KeyOf(tenant_salt, node, tokens.subspan(match.length, rest)));
+    if (partly) {
+      match.nodes.push_back(*partly);
+      match.length += common;
+    }
+  }
+  match.length = UsableLength(match.nodes, match.length);
+  match.nodes.resize(pool_.geometry().BlocksFor(match.length), PrefixNodeId(0));
+  match.blocks.resize(pool_.geometry().groups().size());
+  for (std::size_t group = 0; group < match.blocks.size(); ++group) {
+    const Retention& keep = pool_.geometry().groups()[group].retention;
+    for (std::size_t i = 0; i < match.nodes.size(); ++i) {
+      const bool needed = keep.NeedsBlock(i, match.length, block_tokens);
+      match.blocks[group].push_back(needed ? At(match.nodes[i]).blocks[group] : std::nullopt);
+    }
   }
   return match;
 }
 
+// Within the last block any slot will do; before it only lengths at which some group may need less,
+// which are multiples of 16.
+std::size_t PrefixIndex::UsableLength(std::span<const PrefixNodeId> nodes,
+                                      std::size_t matched) const {
+  const CacheGeometry& geometry = pool_.geometry();
+  if (geometry.KeepsAll()) return matched;
+  const std::size_t block_tokens = geometry.block_tokens();
+  // run[g][i]: how many blocks of the group are there one after the other, up to block i.
+  std::vector<std::vector<std::size_t>> run(geometry.groups().size());
+  for (std::size_t group = 0; group < run.size(); ++group) {
+    std::size_t length = 0;
+    for (const PrefixNodeId id : nodes) {
+      length = At(id).blocks[group] ? length + 1 : 0;
+      run[group].push_back(length);
+    }
+  }
+  const auto usable = [&](std::size_t length) {
+    const std::size_t blocks = geometry.BlocksFor(length);
+    for (std::size_t group = 0; group < run.size(); ++group) {
+      const Retention& keep = geometry.groups()[group].retention;
+      const std::size_t sinks = std::min(blocks, geometry.BlocksFor(keep.sinks));
+      if (sinks > 0 && run[group][sinks - 1] < sinks) return false;
+      std::size_t needed = 0;
+      while (needed < blocks && keep.NeedsBlock(blocks - 1 - needed, length, block_tokens)) {
+        ++needed;
+      }
+      if (needed > 0 && run[group][blocks - 1] < needed) return false;
+    }
+    return true;
+  };
+  std::size_t length = matched;
+  while (length > 0 && !usable(length)) length = (length - 1) / kernels::kLanes * kernels::kLanes;
+  return length;
+}
+
 std::optional<PrefixNodeId> PrefixIndex::Insert(std::uint64_t tenant_salt,
                                                 std::optional<PrefixNodeId> parent,
-                                                std::span<const TokenId> tokens, BlockId block) {
-  KV_CHECK(tokens.size() == pool_.geometry().block_tokens());
-  KV_CHECK(!parent || (!At(*parent).idle && At(*parent).tenant_salt == tenant_salt));
+                                                std::span<const TokenId> tokens,
+                                                std::span<const std::optional<BlockId>> blocks) {
+  const std::size_t groups = pool_.geometry().groups().size();
+  KV_CHECK(tokens.size() == pool_.geometry().block_tokens() && blocks.size() == groups);
+  KV_CHECK(!parent || (At(*parent).used() && At(*parent).tenant_salt == tenant_salt));
   const base::Hash128 hash = HashOf(tenant_salt, parent, tokens);
   bool collided = false;
-  const auto equal = FindExactly(hash, KeyOf(tenant_salt, parent, tokens), &collided);
-  if (equal) return equal;
+  std::optional<PrefixNodeId> id = FindExactly(hash, KeyOf(tenant_salt, parent, tokens), &collided);
   if (collided) {
     ++stats_.collisions;
     return std::nullopt;
   }
-  pool_.Keep(block);
-  if (unused_.empty()) {
-    unused_.emplace_back(static_cast<std::uint32_t>(nodes_.size()));
-    nodes_.emplace_back();
+  if (!id) {
+    if (unused_.empty()) {
+      unused_.emplace_back(static_cast<std::uint32_t>(nodes_.size()));
+      nodes_.emplace_back();
+    }
+    id = unused_.back();
+    unused_.pop_back();
+    Node& node =
+        nodes_[id->index()].emplace(Node{.hash = hash,
+                                         .tenant_salt = tenant_salt,
+                                         .parent = parent,
+                                         .blocks = GroupBlocks(groups),
+                                         .tokens = {tokens.begin(), tokens.end()},
+                                         .idle_at = std::vector<std::uint64_t>(groups)});
+    if (parent) ++At(*parent).children;
+    by_hash_.emplace(hash, *id);
+    siblings_.emplace(KeyOf(tenant_salt, parent, node.tokens), *id);
+    ++stats_.nodes;
+    ++stats_.inserted;
+  } else if (At(*id).evictable()) {
+    evictable_.erase({At(*id).last_use, *id});  // Where it takes a live block, or comes again below.
   }
-  const PrefixNodeId id = unused_.back();
-  unused_.pop_back();
-  Node& node = nodes_[id.index()].emplace(Node{.hash = hash,
-                                               .tenant_salt = tenant_salt,
-                                               .parent = parent,
-                                               .block = block,
-                                               .tokens = {tokens.begin(), tokens.end()}});
-  if (parent) ++At(*parent).children;
+  for (std::size_t group = 0; group < groups; ++group) {
+    if (blocks[group] && !At(*id).blocks[group]) Attach(*id, group, *blocks[group]);
+  }
+  if (At(*id).evictable()) evictable_.emplace(At(*id).last_use, *id);
+  return id;
+}
+
+void PrefixIndex::Attach(PrefixNodeId id, std::size_t group, BlockId block) {
+  pool_.Keep(block);
+  Node& node = At(id);
+  node.blocks[group] = block;
+  ++node.live;
   if (node_of_block_.size() <= block.index()) node_of_block_.resize(block.index() + 1);
   node_of_block_[block.index()] = id;
-  by_hash_.emplace(hash, id);
-  siblings_.emplace(KeyOf(tenant_salt, parent, node.tokens), id);
-  ++stats_.nodes;
-  ++stats_.inserted;
-  return id;
+}
+
+void PrefixIndex::Pin(PrefixNodeId id) {
+  Node& node = At(id);
+  if (node.evictable()) evictable_.erase({node.last_use, id});
+  ++node.pins;
+}
+
+void PrefixIndex::Unpin(PrefixNodeId id) {
+  Node& node = At(id);
+  KV_CHECK(node.pins > 0);
+  --node.pins;
+  if (node.used()) return;
+  node.last_use = ++tick_;
+  if (node.children > 0) return;
+  evictable_.emplace(node.last_use, id);
+  if (node.holds_nothing()) Forget(id);
 }
 
 const PromptLogProbs* PrefixIndex::LogProbs(PrefixNodeId id, std::size_t slot) const {
@@ -170,30 +254,71 @@ void PrefixIndex::KeepLogProbs(PrefixNodeId id, std::size_t slot, PromptLogProbs
 
 void PrefixIndex::OnIdle(BlockId block) {
   const PrefixNodeId id = NodeOf(block).value();
+  const std::size_t group = pool_.group(block).index();
   Node& node = At(id);
-  node.idle = true;
-  node.last_use = ++tick_;
-  if (node.children == 0) evictable_.emplace(node.last_use, id);
-  if (pool_.stats().idle_blocks > options_.max_idle_blocks) GiveUpIdle();
+  --node.live;
+  node.idle_at[group] = ++tick_;
+  if (!KeepsAll(group)) loose_.emplace(tick_, id, group);
+  if (!node.used()) {
+    node.last_use = tick_;
+    if (node.children == 0) evictable_.emplace(node.last_use, id);
+  }
+  LimitIdle();
+}
+
+void PrefixIndex::LimitIdle() {
+  while (pool_.stats().idle_bytes > options_.max_idle_bytes) GiveUpIdle();
 }
 
 void PrefixIndex::OnLive(BlockId block) {
   const PrefixNodeId id = NodeOf(block).value();
+  const std::size_t group = pool_.group(block).index();
   Node& node = At(id);
-  node.idle = false;
-  if (node.children == 0) evictable_.erase({node.last_use, id});
+  if (!KeepsAll(group)) loose_.erase({node.idle_at[group], id, group});
+  if (node.evictable()) evictable_.erase({node.last_use, id});
+  ++node.live;
 }
 
 void PrefixIndex::GiveUpIdle() {
-  KV_CHECK(!evictable_.empty());
+  KV_CHECK(!evictable_.empty() || !loose_.empty());
   ++stats_.evicted;
-  Forget(evictable_.begin()->second);
+  const bool loose = !loose_.empty() && (evictable_.empty() || std::get<0>(*loose_.begin()) <=
+                                                                   evictable_.begin()->first);
+  if (loose) {
+    const auto [tick, id, group] = *loose_.begin();
+    Detach(id, group);
+  } else {
+    Forget(evictable_.begin()->second);
+  }
 }
 
 void PrefixIndex::GiveUp(BlockId block) {
   const PrefixNodeId id = NodeOf(block).value();
+  const std::size_t group = pool_.group(block).index();
+  if (!KeepsAll(group)) {
+    Detach(id, group);
+    return;
+  }
   ForgetDescendants(id);
   Forget(id);
+}
+
+void PrefixIndex::Detach(PrefixNodeId id, std::size_t group) {
+  Node& node = At(id);
+  const BlockId block = node.blocks[group].value();
+  if (pool_.live(block)) {
+    --node.live;
+    if (node.evictable()) {
+      node.last_use = ++tick_;
+      evictable_.emplace(node.last_use, id);
+    }
+  } else {
+    loose_.erase({node.idle_at[group], id, group});
+  }
+  node.blocks[group].reset();
+  node_of_block_[block.index()].reset();
+  pool_.StopKeeping(block);
+  if (node.evictable() && node.holds_nothing()) Forget(id);
 }
 
 // All are idle: whoever held one of them would hold this one too, whose only holder writes it.
@@ -209,33 +334,44 @@ void PrefixIndex::ForgetDescendants(PrefixNodeId id) {
     const PrefixNodeId leaf = path.back();
     path.pop_back();
     if (path.empty()) return;
-    KV_CHECK(At(leaf).idle);
+    KV_CHECK(!At(leaf).used());
     Forget(leaf);
   }
 }
 
-void PrefixIndex::Forget(PrefixNodeId id) {
-  Node& node = At(id);
-  KV_CHECK(node.children == 0);
-  if (node.idle) evictable_.erase({node.last_use, id});
-  siblings_.erase(KeyOf(node.tenant_salt, node.parent, node.tokens));
-  by_hash_.erase(node.hash);
-  node_of_block_[node.block.index()].reset();
-  for (const auto& [slot, kept] : node.log_probs) stats_.log_prob_bytes -= kept.bytes();
-  if (node.parent) {
-    Node& parent = At(*node.parent);
+void PrefixIndex::Forget(PrefixNodeId leaf) {
+  std::optional<PrefixNodeId> next = leaf;
+  while (next) {
+    const PrefixNodeId id = *next;
+    next = std::nullopt;
+    Node& node = At(id);
+    KV_CHECK(node.children == 0 && node.pins == 0);
+    if (!node.used()) evictable_.erase({node.last_use, id});
+    siblings_.erase(KeyOf(node.tenant_salt, node.parent, node.tokens));
+    by_hash_.erase(node.hash);
+    for (const auto& [slot, kept] : node.log_probs) stats_.log_prob_bytes -= kept.bytes();
+    for (std::size_t group = 0; group < node.blocks.size(); ++group) {
+      if (!node.blocks[group]) continue;
+      const BlockId block = *node.blocks[group];
+      if (!pool_.live(block)) loose_.erase({node.idle_at[group], id, group});
+      node_of_block_[block.index()].reset();
+      pool_.StopKeeping(block);
+    }
+    const std::optional<PrefixNodeId> parent_id = node.parent;
+    nodes_[id.index()].reset();
+    unused_.push_back(id);
+    --stats_.nodes;
+    if (!parent_id) return;
+    Node& parent = At(*parent_id);
     --parent.children;
-    if (parent.idle && parent.children == 0) evictable_.emplace(parent.last_use, *node.parent);
+    if (!parent.evictable()) return;
+    evictable_.emplace(parent.last_use, *parent_id);
+    if (parent.holds_nothing()) next = parent_id;
   }
-  const BlockId block = node.block;
-  nodes_[id.index()].reset();
-  unused_.push_back(id);
-  --stats_.nodes;
-  pool_.StopKeeping(block);
 }
 
 void PrefixIndex::EvictIdle() {
-  while (!evictable_.empty()) GiveUpIdle();
+  while (!evictable_.empty() || !loose_.empty()) GiveUpIdle();
 }
 
 PrefixIndexStats PrefixIndex::stats() const { return stats_; }
@@ -245,30 +381,49 @@ void PrefixIndex::CheckInvariants() const {
   std::uint64_t nodes = 0;
   std::uint64_t idle = 0;
   std::uint64_t evictable = 0;
+  std::uint64_t loose = 0;
   std::uint64_t log_prob_bytes = 0;
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
     if (!nodes_[i]) continue;
     const PrefixNodeId id(i);
     const Node& node = *nodes_[i];
     ++nodes;
-    KV_CHECK(NodeOf(node.block) == id);
     KV_CHECK(node.tokens.size() == pool_.geometry().block_tokens());
     KV_CHECK(node.hash == HashOf(node.tenant_salt, node.parent, node.tokens));
     KV_CHECK(by_hash_.at(node.hash) == id);
     KV_CHECK(siblings_.at(KeyOf(node.tenant_salt, node.parent, node.tokens)) == id);
+    std::uint32_t live = 0;
+    for (std::size_t group = 0; group < node.blocks.size(); ++group) {
+      if (!node.blocks[group]) continue;
+      const BlockId block = *node.blocks[group];
+      KV_CHECK(NodeOf(block) == id && pool_.group(block).index() == group);
+      if (pool_.live(block)) {
+        ++live;
+        KV_CHECK(pool_.kept(block));
+        if (KeepsAll(group) && node.parent) {
+          KV_CHECK(pool_.live(At(*node.parent).blocks[group].value()));
+        }
+        continue;
+      }
+      ++idle;
+      if (KeepsAll(group)) continue;
+      ++loose;
+      KV_CHECK(loose_.contains({node.idle_at[group], id, group}));
+    }
+    KV_CHECK(live == node.live);
+    KV_CHECK(!node.holds_nothing() || node.pins > 0 || node.children > 0);
     if (node.parent) {
       const Node& parent = At(*node.parent);
       KV_CHECK(parent.tenant_salt == node.tenant_salt);
-      KV_CHECK(node.idle || !parent.idle);
-      KV_CHECK(!parent.idle || parent.last_use > node.last_use);
+      if (pool_.geometry().KeepsAll()) {
+        KV_CHECK(!node.used() || parent.used());
+        KV_CHECK(parent.used() || parent.last_use > node.last_use);
+      }
       ++children[node.parent->index()];
     }
-    if (node.idle) ++idle;
-    if (node.idle && node.children == 0) {
+    if (node.evictable()) {
       ++evictable;
       KV_CHECK(evictable_.contains({node.last_use, id}));
-    } else if (!node.idle) {
-      KV_CHECK(pool_.kept(node.block));  // Which also checks that the block is live.
     }
     for (const auto& [slot, kept] : node.log_probs) log_prob_bytes += kept.bytes();
   }
@@ -277,8 +432,9 @@ void PrefixIndex::CheckInvariants() const {
   }
   KV_CHECK(nodes == by_hash_.size() && nodes == siblings_.size() && nodes == stats_.nodes);
   KV_CHECK(nodes + unused_.size() == nodes_.size());
-  KV_CHECK(evictable == evictable_.size());
-  KV_CHECK(idle == pool_.stats().idle_blocks && idle <= options_.max_idle_blocks);
+  KV_CHECK(evictable == evictable_.size() && loose == loose_.size());
+  KV_CHECK(idle == pool_.stats().idle_blocks);
+  KV_CHECK(pool_.stats().idle_bytes <= options_.max_idle_bytes);
   KV_CHECK(log_prob_bytes == stats_.log_prob_bytes);
 }
 

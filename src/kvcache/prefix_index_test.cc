@@ -14,6 +14,7 @@ namespace kvasir::kvcache {
 namespace {
 
 constexpr std::size_t kBlock = 16;
+constexpr std::uint64_t kBlockBytes = 16 * 2 * 4;  // Of a cache of one layer, head and channel.
 
 base::Hash128 SameForAll(const base::Hash128&, std::span<const TokenId>) { return {42, 42}; }
 
@@ -49,11 +50,11 @@ class PrefixIndexTest : public testing::Test {
     sequence.Advance(tokens.size());
     std::optional<PrefixNodeId> node;
     for (std::size_t i = 0; (i + 1) * kBlock <= tokens.size(); ++i) {
-      node = index_->Insert(salt, node, std::span(tokens).subspan(i * kBlock, kBlock),
-                            sequence.blocks()[i]);
+      const std::optional<BlockId> block = sequence.blocks()[i];
+      node = index_->Insert(salt, node, std::span(tokens).subspan(i * kBlock, kBlock), {&block, 1});
       if (!node) break;
-      if (index_->block(*node) != sequence.blocks()[i]) {
-        sequence.ReplaceBlock(i, index_->block(*node));
+      if (index_->block(*node) != block) {
+        sequence.ReplaceBlock(CacheGroupId(0), i, index_->block(*node).value());
       }
     }
     return sequence;
@@ -62,7 +63,8 @@ class PrefixIndexTest : public testing::Test {
 
   std::size_t Found(const std::vector<TokenId>& tokens, std::uint64_t salt = 0) {
     const PrefixMatch match = index_->Find(salt, tokens);
-    EXPECT_EQ(match.blocks.size(), (match.length + kBlock - 1) / kBlock);
+    EXPECT_EQ(match.blocks[0].size(), (match.length + kBlock - 1) / kBlock);
+    EXPECT_EQ(match.nodes.size(), match.blocks[0].size());
     return match.length;
   }
 
@@ -96,11 +98,13 @@ TEST_F(PrefixIndexTest, BlocksAreThoseOfTheSequence) {
   const CachedSequence held = Hold(Text(1, 40));
   const PrefixMatch match = index_->Find(0, Text(1, 24));
   EXPECT_EQ(match.length, 24u);
-  ASSERT_EQ(match.blocks.size(), 2u);
-  EXPECT_EQ(match.blocks[0], held.blocks()[0]);
-  EXPECT_EQ(match.blocks[1], held.blocks()[1]);
-  const PrefixNodeId node = index_->NodeOf(match.blocks[0]).value();
-  EXPECT_EQ(index_->block(node), match.blocks[0]);
+  ASSERT_EQ(match.blocks.size(), 1u);
+  ASSERT_EQ(match.blocks[0].size(), 2u);
+  EXPECT_EQ(match.blocks[0][0], held.blocks()[0]);
+  EXPECT_EQ(match.blocks[0][1], held.blocks()[1]);
+  const PrefixNodeId node = index_->NodeOf(held.blocks()[0]).value();
+  EXPECT_EQ(match.nodes[0], node);
+  EXPECT_EQ(index_->block(node), held.blocks()[0]);
   EXPECT_TRUE(std::ranges::equal(index_->tokens(node), Text(1, 16)));
   EXPECT_FALSE(index_->NodeOf(held.blocks()[2]));
   EXPECT_FALSE(index_->NodeOf(BlockId(99)));
@@ -189,7 +193,8 @@ TEST_F(PrefixIndexTest, ACollisionCannotLie) {
   EXPECT_EQ(index_->stats().nodes, 1u);
   EXPECT_EQ(Found(Text(2, 40)), 0u);
   EXPECT_GT(index_->stats().collisions, 4u);
-  EXPECT_EQ(index_->Insert(0, std::nullopt, Text(1, 16), second.blocks()[0]),
+  const std::optional<BlockId> block = second.blocks()[0];
+  EXPECT_EQ(index_->Insert(0, std::nullopt, Text(1, 16), {&block, 1}),
             index_->NodeOf(first.blocks()[0]));
 }
 
@@ -294,7 +299,7 @@ TEST_F(PrefixIndexTest, ForgettingABlockForgetsWhatFollowsIt) {
 }
 
 TEST_F(PrefixIndexTest, IdleBlocksCanBeLimited) {
-  Start(100, {.max_idle_blocks = 3});
+  Start(100, {.max_idle_bytes = 3 * kBlockBytes});
   Leave(Text(1, 64));
   EXPECT_EQ(pool_->stats().idle_blocks, 3u);
   EXPECT_EQ(Found(Text(1, 64)), 48u);
@@ -302,7 +307,7 @@ TEST_F(PrefixIndexTest, IdleBlocksCanBeLimited) {
   EXPECT_EQ(Found(Text(1, 64)), 32u);
   EXPECT_EQ(Found(Text(2, 16)), 16u);
   EXPECT_EQ(index_->stats().evicted, 2u);
-  Start(100, {.max_idle_blocks = 0});
+  Start(100, {.max_idle_bytes = 0});
   Leave(Text(1, 64));
   EXPECT_EQ(pool_->stats().idle_blocks, 0u);
   EXPECT_EQ(index_->stats().nodes, 0u);
@@ -350,15 +355,18 @@ TEST_F(PrefixIndexTest, ThePoolOutlivesTheIndex) {
 TEST_F(PrefixIndexTest, ProgrammersErrors) {
   CachedSequence held = Hold(Text(1, 32));
   const PrefixNodeId node = index_->NodeOf(held.blocks()[0]).value();
-  EXPECT_DEATH(index_->Insert(0, node, Text(1, 15), held.blocks()[1]), "tokens.size");
-  EXPECT_DEATH(index_->Insert(1, node, Text(1, 16), held.blocks()[1]), "tenant_salt");
+  const std::optional<BlockId> block = held.blocks()[1];
+  EXPECT_DEATH(index_->Insert(0, node, Text(1, 15), {&block, 1}), "tokens.size");
+  EXPECT_DEATH(index_->Insert(1, node, Text(1, 16), {&block, 1}), "tenant_salt");
+  EXPECT_DEATH(index_->Insert(0, node, Text(1, 16), {}), "blocks.size");
+  EXPECT_DEATH(index_->Unpin(node), "pins > 0");
   EXPECT_DEATH(index_->LogProbs(node, 16), "slot < ");
   EXPECT_DEATH(index_->block(PrefixNodeId(50)), "has_value");
   PromptLogProbs many;
   many.best.resize(kKeptAlternatives + 1);
   EXPECT_DEATH(index_->KeepLogProbs(node, 0, many), "kKeptAlternatives");
   held.Reset();
-  EXPECT_DEATH(index_->Insert(0, node, Text(5, 16), BlockId(0)), "idle");
+  EXPECT_DEATH(index_->Insert(0, node, Text(5, 16), {&block, 1}), "used");
 }
 
 }  // namespace

@@ -14,17 +14,16 @@ namespace kvasir::kvcache {
 using base::Result;
 
 Result<std::unique_ptr<SequenceManager>> SequenceManager::Make(
-    CacheGroup group, const SequenceManagerOptions& options) {
-  KV_CHECK(group.layers.size() == group.geometry.layers());
-  KV_TRY(auto pool, BlockPool::Make(group.geometry, options.pool));
-  return std::unique_ptr<SequenceManager>(
-      new SequenceManager(std::move(group), options, std::move(pool)));
+    const CacheGeometry& geometry, const SequenceManagerOptions& options) {
+  KV_TRY(auto pool, BlockPool::Make(geometry, options.pool));
+  return std::unique_ptr<SequenceManager>(new SequenceManager(options, std::move(pool)));
 }
 
-SequenceManager::SequenceManager(CacheGroup group, const SequenceManagerOptions& options,
+SequenceManager::SequenceManager(const SequenceManagerOptions& options,
                                  std::unique_ptr<BlockPool> pool)
-    : group_(std::move(group)), options_(options), pool_(std::move(pool)) {
-  if (options.prefix_index) index_.emplace(*pool_, options.index);
+    : options_(options), pool_(std::move(pool)) {
+  // Where nothing is stored, there is nothing to find.
+  if (options.prefix_index && !geometry().groups().empty()) index_.emplace(*pool_, options.index);
 }
 
 SequenceManager::~SequenceManager() {
@@ -80,15 +79,34 @@ std::size_t SequenceManager::TakePrefix(Entry& entry, std::span<const TokenId> t
   }
   entry.committed = match.length;
   counts_.hit_tokens += match.length;
-  const std::size_t block_tokens = geometry().block_tokens();
-  if (match.length % block_tokens != 0) {  // Of a block that will be copied.
-    const PrefixNodeId node = index_->NodeOf(match.blocks.back()).value();
-    for (std::size_t p = match.length / block_tokens * block_tokens; p < match.length; ++p) {
-      const PromptLogProbs* kept = index_->LogProbs(node, p % block_tokens);
-      if (kept != nullptr) entry.log_probs.insert_or_assign(p, *kept);
-    }
-  }
+  const std::size_t complete = match.length / geometry().block_tokens();
+  if (complete < match.nodes.size()) CopyLogProbs(entry, match.nodes.back(), match.length);
+  SetPath(entry, std::span(match.nodes).first(complete));
   return match.length;
+}
+
+void SequenceManager::CopyLogProbs(Entry& entry, PrefixNodeId node, std::size_t length) {
+  const std::size_t block_tokens = geometry().block_tokens();
+  for (std::size_t p = length / block_tokens * block_tokens; p < length; ++p) {
+    const PromptLogProbs* kept = index_->LogProbs(node, p % block_tokens);
+    if (kept != nullptr) entry.log_probs.insert_or_assign(p, *kept);
+  }
+}
+
+void SequenceManager::SetPath(Entry& entry, std::span<const PrefixNodeId> path) {
+  if (!path.empty()) index_->Pin(path.back());
+  if (!entry.path.empty()) index_->Unpin(entry.path.back());
+  entry.path.assign(path.begin(), path.end());
+  entry.collided = false;
+}
+
+void SequenceManager::ShortenPath(Entry& entry, std::size_t length) {
+  const std::size_t complete = length / geometry().block_tokens();
+  if (complete < entry.path.size()) {
+    const std::vector<PrefixNodeId> path = entry.path;
+    SetPath(entry, std::span(path).first(complete));
+  }
+  entry.collided = false;
 }
 
 std::optional<base::Hash128> SequenceManager::NextBlockName(SequenceId id,
@@ -118,34 +136,52 @@ void SequenceManager::Commit(SequenceId id, std::span<const TokenId> tokens) {
                               tokens.first(known)));
   entry.tokens.insert(entry.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(known),
                       tokens.end());
-  const std::size_t first_block = entry.committed / geometry().block_tokens();
   entry.committed = entry.cache.length();
-  IndexBlocks(entry, first_block);
+  IndexBlocks(entry);
+  entry.cache.DropUnseen();
 }
 
 std::optional<PrefixNodeId> SequenceManager::NodeOf(const Entry& entry, std::size_t block) const {
-  return index_ ? index_->NodeOf(entry.cache.blocks()[block]) : std::nullopt;
+  return block < entry.path.size() ? std::optional(entry.path[block]) : std::nullopt;
 }
 
-void SequenceManager::IndexBlocks(Entry& entry, std::size_t first_block) {
+void SequenceManager::IndexBlocks(Entry& entry) {
   if (!index_) return;
   const std::size_t block_tokens = geometry().block_tokens();
-  std::optional<PrefixNodeId> parent;
-  if (first_block > 0) parent = NodeOf(entry, first_block - 1);
-  for (std::size_t block = first_block; (block + 1) * block_tokens <= entry.committed; ++block) {
-    if (block > 0 && !parent) return;  // A hash collided before.
-    const auto tokens = std::span(entry.tokens).subspan(block * block_tokens, block_tokens);
-    const BlockId ours = entry.cache.blocks()[block];
-    parent = index_->Insert(entry.tenant_salt, parent, tokens, ours);
-    if (!parent) return;
-    if (index_->block(*parent) != ours) entry.cache.ReplaceBlock(block, index_->block(*parent));
-    const auto begin = entry.log_probs.lower_bound(block * block_tokens);
-    const auto end = entry.log_probs.lower_bound((block + 1) * block_tokens);
-    for (auto it = begin; it != end; ++it) {
-      index_->KeepLogProbs(*parent, it->first % block_tokens, std::move(it->second));
-    }
-    entry.log_probs.erase(begin, end);
+  const std::uint64_t most = std::min<std::uint64_t>(entry.committed, options_.max_indexed_tokens);
+  while (!entry.collided && (entry.path.size() + 1) * block_tokens <= most) {
+    entry.collided = !IndexNextBlock(entry);
   }
+}
+
+bool SequenceManager::IndexNextBlock(Entry& entry) {
+  const std::size_t block_tokens = geometry().block_tokens();
+  const std::size_t block = entry.path.size();
+  const auto tokens = std::span(entry.tokens).subspan(block * block_tokens, block_tokens);
+  GroupBlocks ours;
+  for (const BlockTable& table : entry.cache.tables()) {
+    ours.push_back(table.holds(block) ? std::optional(table.blocks()[block]) : std::nullopt);
+  }
+  const std::optional<PrefixNodeId> parent =
+      block > 0 ? std::optional(entry.path.back()) : std::nullopt;
+  const std::optional<PrefixNodeId> node = index_->Insert(entry.tenant_salt, parent, tokens, ours);
+  if (!node) return false;
+  index_->Pin(*node);
+  if (parent) index_->Unpin(*parent);
+  entry.path.push_back(*node);
+  for (std::uint32_t group = 0; group < ours.size(); ++group) {
+    const std::optional<BlockId> theirs = index_->block(*node, CacheGroupId(group));
+    if (ours[group] && ours[group] != theirs) {
+      entry.cache.ReplaceBlock(CacheGroupId(group), block, *theirs);
+    }
+  }
+  const auto begin = entry.log_probs.lower_bound(block * block_tokens);
+  const auto end = entry.log_probs.lower_bound((block + 1) * block_tokens);
+  for (auto it = begin; it != end; ++it) {
+    index_->KeepLogProbs(*node, it->first % block_tokens, std::move(it->second));
+  }
+  entry.log_probs.erase(begin, end);
+  return true;
 }
 
 std::span<const TokenId> SequenceManager::pending(SequenceId id) const {
@@ -160,26 +196,25 @@ SequenceId SequenceManager::Fork(SequenceId id) {
                 .cache = entry.cache.Fork(),
                 .tokens = entry.tokens,
                 .committed = entry.committed,
+                .path = {},
+                .collided = false,
                 .log_probs = entry.log_probs};
+  SetPath(twin, entry.path);
+  twin.collided = entry.collided;
   return Add(std::move(twin));
 }
 
 void SequenceManager::Truncate(SequenceId id, std::size_t length) {
   Entry& entry = Running(id);
   KV_CHECK(length <= entry.committed && entry.committed == entry.cache.length());
-  // Log-probabilities of a block that will be copied are ours from now on.
   const std::size_t block_tokens = geometry().block_tokens();
   if (length % block_tokens != 0) {
-    if (const auto node = NodeOf(entry, length / block_tokens)) {
-      for (std::size_t p = length / block_tokens * block_tokens; p < length; ++p) {
-        const PromptLogProbs* kept = index_->LogProbs(*node, p % block_tokens);
-        if (kept != nullptr) entry.log_probs.insert_or_assign(p, *kept);
-      }
-    }
+    if (const auto node = NodeOf(entry, length / block_tokens)) CopyLogProbs(entry, *node, length);
   }
-  entry.cache.Truncate(length);
+  ShortenPath(entry, length);
   entry.tokens.resize(length);
-  entry.committed = length;
+  entry.committed = entry.cache.Truncate(length);
+  ShortenPath(entry, entry.committed);
   entry.log_probs.erase(entry.log_probs.lower_bound(length), entry.log_probs.end());
 }
 
@@ -188,6 +223,7 @@ Preemption SequenceManager::Preempt(SequenceId id, Preemption how) {
   KV_CHECK(entry.committed == entry.cache.length());
   const bool swapped = how == Preemption::kSwap && WriteSwap(id, entry);
   ++(swapped ? counts_.swapped : counts_.dropped);
+  SetPath(entry, {});
   entry.cache.Reset();
   entry.committed = 0;
   entry.preempted = true;
@@ -209,6 +245,7 @@ Result<std::size_t> SequenceManager::Resume(SequenceId id) {
 void SequenceManager::Finish(SequenceId id) {
   Entry& entry = At(id);
   RemoveSwap(id, entry);
+  SetPath(entry, {});
   entries_[id.index()].reset();
   unused_.push_back(id);
 }
@@ -248,7 +285,7 @@ bool SequenceManager::WriteSwap(SequenceId id, Entry& entry) {
   const SwapKey key = {options_.index.fingerprint, std::span(entry.tokens).first(entry.committed)};
   entry.swapped_length = entry.committed;
   const Result<std::uint64_t> written =
-      WriteSwapFile(*options_.swap_env, SwapPath(id), key, entry.cache, *pool_);
+      WriteSwapFile(*options_.swap_env, SwapPath(id), key, entry.cache);
   if (written) {
     entry.swapped_bytes = written.value();
     return true;
@@ -269,22 +306,30 @@ void SequenceManager::RemoveSwap(SequenceId id, Entry& entry) {
 Result<std::size_t> SequenceManager::SwapIn(SequenceId id, Entry& entry) {
   const std::size_t length = entry.swapped_length;
   const auto tokens = std::span(entry.tokens).first(length);
-  std::size_t blocks = 0;
-  if (index_) {  // Blocks still cached need no reading, and stay shared.
-    const PrefixMatch match = index_->Find(entry.tenant_salt, tokens);
-    blocks = match.length / geometry().block_tokens();
-    entry.cache.Share(std::span(match.blocks).first(blocks), blocks * geometry().block_tokens());
+  std::size_t found = 0;
+  Result<void> reserved = base::Success();
+  if (index_ && geometry().KeepsAll()) {  // Blocks still cached need no reading, and stay shared.
+    PrefixMatch match = index_->Find(entry.tenant_salt, tokens);
+    const std::size_t blocks = match.length / geometry().block_tokens();
+    found = blocks * geometry().block_tokens();
+    match.blocks[0].resize(blocks);
+    entry.cache.Share(match.blocks, found);
+    SetPath(entry, std::span(match.nodes).first(blocks));
+    reserved = entry.cache.Reserve(length - found);
+  } else {
+    reserved = entry.cache.ReserveSeen(length);
   }
-  const std::size_t found = blocks * geometry().block_tokens();
-  if (Result<void> reserved = entry.cache.Reserve(length - found); !reserved) {
+  if (!reserved) {
+    SetPath(entry, {});
     entry.cache.Reset();
     return std::move(reserved).as_failure();
   }
   const Result<void> read =
-      found < length ? ReadSwap(id, entry, blocks) : Result<void>(base::Success());
+      found < length ? ReadSwap(entry, SwapPath(id), found) : Result<void>(base::Success());
   RemoveSwap(id, entry);
   if (!read) {
     ++counts_.swap_read_faults;
+    SetPath(entry, {});
     entry.cache.Reset();
     return 0;
   }
@@ -292,19 +337,19 @@ Result<std::size_t> SequenceManager::SwapIn(SequenceId id, Entry& entry) {
   counts_.hit_tokens += found;
   counts_.swap_in_tokens += length - found;
   entry.committed = length;
-  IndexBlocks(entry, blocks);
+  IndexBlocks(entry);
   return length;
 }
 
-Result<void> SequenceManager::ReadSwap(SequenceId id, Entry& entry, std::size_t first_block) {
+Result<void> SequenceManager::ReadSwap(Entry& entry, const std::string& path, std::size_t found) {
   const SwapKey key = {options_.index.fingerprint,
                        std::span(entry.tokens).first(entry.swapped_length)};
-  KV_TRY(auto reader, SwapReader::Open(*options_.swap_env, SwapPath(id), key, geometry()));
-  const std::size_t blocks = geometry().BlocksFor(entry.swapped_length);
-  for (std::size_t i = 0; i < blocks; ++i) {
-    KV_TRY(reader.ReadBlock(i < first_block ? nullptr : pool_->data(entry.cache.blocks()[i])));
-  }
-  return base::Success();
+  KV_TRY(auto reader, SwapReader::Open(*options_.swap_env, path, key, geometry()));
+  const std::size_t first = found / geometry().block_tokens();
+  return VisitSwapped(geometry(), entry.swapped_length, [&](CacheGroupId group, std::size_t i) {
+    std::byte* to = i < first ? nullptr : entry.cache.table(group).addresses()[i];
+    return reader.ReadBlock(geometry().group(group).block_bytes, to);
+  });
 }
 
 // ------------------------------------------------------------------ reports
@@ -330,16 +375,19 @@ ManagerReport SequenceManager::report() const {
     if (!entry) continue;
     ++(entry->preempted ? report.preempted : report.running);
     report.swapped_bytes += entry->swapped_bytes;
-    const std::span<const BlockId> blocks = entry->cache.blocks();
     const std::size_t length = entry->cache.length();
-    for (std::size_t i = length / block_tokens; i < blocks.size(); ++i) {
-      std::size_t& most = filled[blocks[i]];
-      const std::size_t ours = i * block_tokens < length ? length - i * block_tokens : 0;
-      most = std::max(most, pool_->kept(blocks[i]) ? block_tokens : ours);
+    for (const BlockTable& table : entry->cache.tables()) {
+      const std::span<const BlockId> blocks = table.blocks();
+      for (std::size_t i = length / block_tokens; i < blocks.size(); ++i) {
+        std::size_t& most = filled[blocks[i]];
+        const std::size_t ours = i * block_tokens < length ? length - i * block_tokens : 0;
+        most = std::max(most, pool_->kept(blocks[i]) ? block_tokens : ours);
+      }
     }
   }
   for (const auto& [block, slots] : filled) {
-    report.waste_bytes += (block_tokens - slots) * geometry().bytes_per_token();
+    const std::uint64_t bytes = geometry().group(pool_->group(block)).block_bytes;
+    report.waste_bytes += (block_tokens - slots) * bytes / block_tokens;
   }
   return report;
 }
@@ -352,7 +400,7 @@ void SequenceManager::CheckInvariants() const {
   for (const std::optional<Entry>& entry : entries_) {
     if (!entry) continue;
     ++entries;
-    references += entry->cache.blocks().size();
+    for (const BlockTable& table : entry->cache.tables()) references += table.held_blocks();
     CheckEntry(*entry);
   }
   KV_CHECK(references == pool_->stats().references);
@@ -362,19 +410,21 @@ void SequenceManager::CheckInvariants() const {
 void SequenceManager::CheckEntry(const Entry& entry) const {
   entry.cache.CheckInvariants();
   KV_CHECK(entry.committed <= entry.cache.length() && entry.committed <= entry.tokens.size());
-  KV_CHECK(!entry.preempted || entry.cache.blocks().empty());
+  KV_CHECK(!entry.preempted || (entry.cache.entries() == 0 && entry.path.empty()));
   KV_CHECK((entry.swapped_length > 0) == (entry.swapped_bytes > 0));
   const std::size_t block_tokens = geometry().block_tokens();
+  const std::uint64_t most = std::min<std::uint64_t>(entry.committed, options_.max_indexed_tokens);
+  KV_CHECK(!index_ || entry.collided || entry.path.size() == most / block_tokens);
+  KV_CHECK(!entry.collided || index_->stats().collisions > 0);
   std::optional<PrefixNodeId> parent;
-  for (std::size_t i = 0; index_ && (i + 1) * block_tokens <= entry.committed; ++i) {
-    const std::optional<PrefixNodeId> node = NodeOf(entry, i);
-    if (!node) {
-      KV_CHECK(index_->stats().collisions > 0);
-      break;
-    }
-    KV_CHECK(std::ranges::equal(index_->tokens(*node),
+  for (std::size_t i = 0; i < entry.path.size(); ++i) {
+    const PrefixNodeId node = entry.path[i];
+    KV_CHECK(std::ranges::equal(index_->tokens(node),
                                 std::span(entry.tokens).subspan(i * block_tokens, block_tokens)));
-    KV_CHECK(index_->ParentOf(*node) == parent);
+    KV_CHECK(index_->ParentOf(node) == parent);
+    for (const BlockTable& table : entry.cache.tables()) {
+      if (table.holds(i)) KV_CHECK(index_->block(node, table.group()) == table.blocks()[i]);
+    }
     parent = node;
   }
   KV_CHECK(entry.log_probs.empty() || entry.log_probs.rbegin()->first < entry.tokens.size());

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,7 +17,7 @@
 #include "base/result.h"
 #include "base/token_id.h"
 #include "kvcache/block_pool.h"
-#include "kvcache/cache_group.h"
+#include "kvcache/cache_geometry.h"
 #include "kvcache/ids.h"
 #include "kvcache/prefix_index.h"
 #include "kvcache/prompt_log_probs.h"
@@ -28,6 +29,9 @@ struct SequenceManagerOptions {
   BlockPoolOptions pool = {};  // The budget is that of all groups.
   bool prefix_index = true;    // Off: no block outlives its sequences, and nothing is found.
   PrefixIndexOptions index = {};
+  // Longest prefix indexed. Where every group forgets old positions, this bounds what a text without
+  // end leaves in the index.
+  std::uint64_t max_indexed_tokens = std::numeric_limits<std::uint64_t>::max();
   // Where preempted sequences may be written: a directory of this process alone, which exists. Null
   // or empty: nowhere.
   base::Env* swap_env = nullptr;  // Not owned.
@@ -67,7 +71,7 @@ struct ManagerReport {
 
   // Of the bytes of live blocks; 0 if there are none.
   double WasteShare() const {
-    const std::uint64_t live = pool.live_bytes();
+    const std::uint64_t live = pool.live_bytes;
     return live == 0 ? 0.0 : static_cast<double>(waste_bytes) / static_cast<double>(live);
   }
 };
@@ -82,21 +86,21 @@ struct ManagerReport {
 //
 // Invariants:
 //   1. A sequence knows the token of every position it has cached, and of every pending one.
-//   2. Its complete blocks are indexed under exactly those tokens, as far as no hash collided.
+//   2. Its complete blocks are indexed under exactly those tokens, as far as no hash collided and
+//      max_indexed_tokens allows: its path names their nodes, and pins the last of them.
 //   3. A preempted sequence holds no block.
 //   4. The references of the pool are those of the sequences' tables.
 //   5. Log-probabilities of positions in indexed blocks are with the index, others here.
 class SequenceManager {
  public:
-  // kUsage if the budget does not hold one block of the group. Takes no block.
-  static base::Result<std::unique_ptr<SequenceManager>> Make(CacheGroup group,
+  // kUsage if the budget does not hold one block of every group. Takes no block.
+  static base::Result<std::unique_ptr<SequenceManager>> Make(const CacheGeometry& geometry,
                                                              const SequenceManagerOptions& options);
   ~SequenceManager();
   SequenceManager(const SequenceManager&) = delete;
   SequenceManager& operator=(const SequenceManager&) = delete;
 
-  std::span<const CacheGroup> groups() const { return {&group_, 1}; }
-  const CacheGeometry& geometry() const { return group_.geometry; }
+  const CacheGeometry& geometry() const { return pool_->geometry(); }
 
   // A running, empty sequence. Tenants (salts) share no block.
   SequenceId Create(std::uint64_t tenant_salt = 0);
@@ -111,7 +115,8 @@ class SequenceManager {
   // A running sequence's blocks, to Reserve, View and Advance; nothing else. Valid until Finish.
   CachedSequence& cache(SequenceId id);
   const CachedSequence& cache(SequenceId id) const { return At(id).cache; }
-  // Tells the tokens of the positions by which the cache advanced since the last Commit.
+  // Tells the tokens of the positions by which the cache advanced since the last Commit. Blocks that
+  // no query sees any more go, once they are indexed.
   void Commit(SequenceId id, std::span<const TokenId> tokens);
 
   // Of a running sequence: all tokens known; the last of them that must be computed again.
@@ -120,7 +125,8 @@ class SequenceManager {
 
   // A running sequence's twin: shares all blocks, costs none.
   SequenceId Fork(SequenceId id);
-  // Drops the positions from length on, pending ones too. Requires length <= its cache's.
+  // Drops the positions from length on, pending ones too. Where the cache must drop more
+  // (CachedSequence::Truncate), those before length become pending. Requires length <= its cache's.
   void Truncate(SequenceId id, std::size_t length);
   // Gives all blocks of a running sequence back. What was done: kDrop where kSwap was asked for,
   // if there is nowhere to write or writing failed.
@@ -153,31 +159,37 @@ class SequenceManager {
     CachedSequence cache;
     std::vector<TokenId> tokens;
     std::size_t committed = 0;  // Positions of the cache whose tokens have been told.
+    std::vector<PrefixNodeId> path = {};  // Of its complete blocks, as far as they are indexed.
+    bool collided = false;                // The block after those has a name that lies.
     bool preempted = false;
     std::size_t swapped_length = 0;  // Positions in its file.
     std::uint64_t swapped_bytes = 0;
     std::map<std::size_t, PromptLogProbs> log_probs;  // By position, outside indexed blocks.
   };
 
-  SequenceManager(CacheGroup group, const SequenceManagerOptions& options,
-                  std::unique_ptr<BlockPool> pool);
+  SequenceManager(const SequenceManagerOptions& options, std::unique_ptr<BlockPool> pool);
   const Entry& At(SequenceId id) const;
   Entry& At(SequenceId id);
   Entry& Running(SequenceId id);
   SequenceId Add(Entry entry);
   std::size_t TakePrefix(Entry& entry, std::span<const TokenId> tokens);
-  // Indexes complete blocks from this one on.
-  void IndexBlocks(Entry& entry, std::size_t first_block);
+  // Indexes complete blocks that are not yet.
+  void IndexBlocks(Entry& entry);
+  bool IndexNextBlock(Entry& entry);
+  // Makes the path this long; what it ends with is pinned.
+  void SetPath(Entry& entry, std::span<const PrefixNodeId> path);
+  void ShortenPath(Entry& entry, std::size_t length);
   std::optional<PrefixNodeId> NodeOf(const Entry& entry, std::size_t block) const;
+  // Log-probabilities of the last, incomplete block, which will be copied, are ours from now on.
+  void CopyLogProbs(Entry& entry, PrefixNodeId node, std::size_t length);
   bool WriteSwap(SequenceId id, Entry& entry);
   // Takes the positions of the file that the index has lost. kExhausted: holds no block again.
   base::Result<std::size_t> SwapIn(SequenceId id, Entry& entry);
-  base::Result<void> ReadSwap(SequenceId id, Entry& entry, std::size_t first_block);
+  base::Result<void> ReadSwap(Entry& entry, const std::string& path, std::size_t found);
   void RemoveSwap(SequenceId id, Entry& entry);
   std::string SwapPath(SequenceId id) const;
   void CheckEntry(const Entry& entry) const;
 
-  const CacheGroup group_;
   const SequenceManagerOptions options_;
   const std::unique_ptr<BlockPool> pool_;
   std::optional<PrefixIndex> index_;

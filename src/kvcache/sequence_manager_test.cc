@@ -26,7 +26,7 @@ CacheGeometry Shape() {
 std::unique_ptr<SequenceManager> MakeManager(std::uint64_t blocks,
                                              SequenceManagerOptions options = {}) {
   options.pool.budget_bytes = blocks * Shape().block_bytes();
-  return SequenceManager::Make(CacheGroup::AllLayers(Shape()), options).value();
+  return SequenceManager::Make(Shape(), options).value();
 }
 
 // `count` tokens of a text named by its number.
@@ -51,23 +51,11 @@ void Grow(SequenceManager& manager, SequenceId id, const Tokens& tokens) {
 TEST(SequenceManagerTest, ABudgetBelowOneBlockIsRefused) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, Shape().block_bytes() - 1}) {
     const auto refused =
-        SequenceManager::Make(CacheGroup::AllLayers(Shape()), {.pool = {.budget_bytes = bytes}});
+        SequenceManager::Make(Shape(), {.pool = {.budget_bytes = bytes}});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, base::ErrorCode::kUsage);
     EXPECT_THAT(refused.error().message, testing::HasSubstr(std::to_string(bytes)));
   }
-}
-
-TEST(SequenceManagerTest, OneGroupOfAllLayers) {
-  const auto manager = MakeManager(1);
-  ASSERT_EQ(manager->groups().size(), 1u);
-  const CacheGroup& group = manager->groups()[0];
-  EXPECT_EQ(group.id, CacheGroupId(0));
-  EXPECT_EQ(group.geometry, Shape());
-  EXPECT_THAT(group.layers, testing::ElementsAre(0, 1));
-  CacheGroup odd = group;
-  odd.layers.pop_back();
-  EXPECT_DEATH((void)SequenceManager::Make(odd, {}), "layers.size");
 }
 
 TEST(SequenceManagerTest, AFinishedTextIsFoundAgain) {
@@ -325,7 +313,7 @@ TEST(SequenceManagerTest, WasteIsBelowTwoPercent) {
   const ManagerReport report = manager->report();
   EXPECT_NEAR(static_cast<double>(tokens) / 500, 512, 30);
   EXPECT_EQ(report.waste_bytes, waste * Shape().bytes_per_token());
-  EXPECT_EQ(report.pool.live_bytes(), (tokens + waste) * Shape().bytes_per_token());
+  EXPECT_EQ(report.pool.live_bytes, (tokens + waste) * Shape().bytes_per_token());
   EXPECT_LE(report.WasteShare(), 0.02);
   EXPECT_EQ(MakeManager(1)->report().WasteShare(), 0.0);
 }
@@ -416,7 +404,7 @@ TEST(SequenceManagerTest, ProgrammersErrors) {
   EXPECT_DEATH(manager->Commit(a, Text(1, 1)), "committed");
   EXPECT_DEATH(manager->Truncate(a, 21), "length <= ");
   EXPECT_DEATH((void)manager->TakePrefix(a, Text(2, 20)), "equal");
-  EXPECT_DEATH((void)manager->TakePrefix(a, Text(1, 20)), "blocks_.empty");
+  EXPECT_DEATH((void)manager->TakePrefix(a, Text(1, 20)), "entries_ == 0");
   EXPECT_DEATH((void)manager->NextBlockName(a, Text(2, 32)), "equal");
   EXPECT_DEATH((void)manager->Resume(a), "preempted");
   ASSERT_TRUE(manager->cache(a).Reserve(1));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -189,7 +190,7 @@ TEST(CachedSequenceTest, AFullBudgetRefusesThenServesTheNext) {
     const base::Result<void> refused = world.sequence(0).Reserve(count);
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().code, base::ErrorCode::kExhausted);
-    EXPECT_THAT(refused.error().message, testing::HasSubstr("2 blocks"));
+    EXPECT_THAT(refused.error().message, testing::HasSubstr(std::to_string(2 * kBlockBytes) + " bytes"));
     world.Check();
   }
   EXPECT_FALSE(world.Append(1, 1));
@@ -252,7 +253,7 @@ TEST(CachedSequenceTest, ExhaustionAtEveryPointChangesNothing) {
         if (by_budget) {  // Known beforehand: not even a block was tried.
           EXPECT_EQ(memory.lent_bytes(), held * kBlockBytes);
           EXPECT_THAT(refused.error().message,
-                      testing::EndsWith(std::to_string(wanted) + " more are needed"));
+                      testing::EndsWith(std::to_string(wanted * kBlockBytes) + " more are needed"));
           continue;
         }
         memory.AllowBlocks(wanted - granted);  // What was granted is free in the pool.
@@ -321,7 +322,7 @@ TEST(CachedSequenceTest, BytesAddUpAsTheDocumentationSays) {
   EXPECT_EQ(a.waste_bytes(), 32'768u);
   EXPECT_EQ(b.waste_bytes(), 28'672u);
   const BlockPoolStats stats = world.pool().stats();
-  EXPECT_EQ(stats.live_bytes(), 262'144u);
+  EXPECT_EQ(stats.live_bytes, 262'144u);
   EXPECT_EQ(stats.saved_bytes(), 131'072u);
   EXPECT_EQ(stats.storage_bytes(), 262'144u);
 }
@@ -352,7 +353,7 @@ TEST(CachedSequenceTest, ASharedBeginningIsCopiedWhereItEndsInsideABlock) {
   const std::vector<BlockId> blocks(world.sequence(0).blocks().begin(),
                                     world.sequence(0).blocks().end());
   CachedSequence shared(world.pool());
-  shared.Share(blocks, 35);
+  shared.Share({{{blocks.begin(), blocks.end()}}}, 35);
   EXPECT_EQ(shared.length(), 35u);
   EXPECT_EQ(shared.shared_bytes(), 3 * kBlockBytes);
   EXPECT_EQ(world.pool().stats().live_blocks, 3u);
@@ -403,7 +404,7 @@ TEST(CachedSequenceTest, AnEqualBlockTakesTheOthersPlace) {
   ASSERT_TRUE(world.Append(0, 20));
   ASSERT_TRUE(world.Append(1, 20));
   const BlockId twin = world.sequence(1).blocks()[0];
-  world.sequence(0).ReplaceBlock(0, twin);
+  world.sequence(0).ReplaceBlock(CacheGroupId(0), 0, twin);
   EXPECT_EQ(world.sequence(0).blocks()[0], twin);
   EXPECT_EQ(world.sequence(0).View(0).blocks[0], world.pool().data(twin));
   EXPECT_EQ(world.pool().stats().live_blocks, 3u);
@@ -427,11 +428,12 @@ TEST(CachedSequenceDeathTest, ProgrammersErrors) {
   EXPECT_DEATH(world.sequence(0).Advance(13), "count <= slots");
   EXPECT_DEATH(world.sequence(0).Truncate(21), "new_length <= length_");
   EXPECT_DEATH(world.sequence(0).View(2), "layer < layers_");
-  EXPECT_DEATH(world.sequence(0).held_bytes(2), "layer < geometry");
+  EXPECT_DEATH(world.sequence(0).held_bytes(2), "layer < layers_");
   const BlockId block = world.sequence(0).blocks()[0];
-  EXPECT_DEATH(world.sequence(0).Share({&block, 1}, 16), "blocks_.empty");
-  EXPECT_DEATH(world.sequence(1).Share({&block, 1}, 17), "BlocksFor.length.");
-  EXPECT_DEATH(world.sequence(0).ReplaceBlock(1, block), "<= length_");
+  const std::vector<std::vector<std::optional<BlockId>>> blocks = {{block}};
+  EXPECT_DEATH(world.sequence(0).Share(blocks, 16), "entries_ == 0");
+  EXPECT_DEATH(world.sequence(1).Share(blocks, 17), "BlocksFor.length.");
+  EXPECT_DEATH(world.sequence(0).ReplaceBlock(CacheGroupId(0), 1, block), "<= length_");
   world.Fork(0, 1);
   EXPECT_DEATH(world.sequence(0).Advance(1), "NextSlotIsReadOnly");
 }

@@ -39,8 +39,12 @@ std::vector<std::byte> Head(const SwapKey& key, const CacheGeometry& geometry) {
 }
 
 std::uint64_t FileSize(std::size_t head_bytes, const CacheGeometry& geometry, std::size_t length) {
-  return head_bytes + kHashBytes +
-         geometry.BlocksFor(length) * (geometry.block_bytes() + kHashBytes);
+  std::uint64_t bytes = head_bytes + kHashBytes;
+  (void)VisitSwapped(geometry, length, [&](CacheGroupId group, std::size_t) {
+    bytes += geometry.group(group).block_bytes + kHashBytes;
+    return Result<void>(base::Success());
+  });
+  return bytes;
 }
 
 Result<void> AppendPart(base::WritableFile& file, std::span<const std::byte> part,
@@ -53,7 +57,7 @@ Result<void> AppendPart(base::WritableFile& file, std::span<const std::byte> par
 }  // namespace
 
 Result<std::uint64_t> WriteSwapFile(base::Env& env, const std::string& path, const SwapKey& key,
-                                    const CachedSequence& sequence, const BlockPool& pool) {
+                                    const CachedSequence& sequence) {
   const CacheGeometry& geometry = sequence.geometry();
   const std::size_t length = sequence.length();
   KV_CHECK(key.tokens.size() == length);
@@ -62,15 +66,15 @@ Result<std::uint64_t> WriteSwapFile(base::Env& env, const std::string& path, con
   KV_TRY(const auto file, env.Create(path));
   KV_TRY(AppendPart(*file, head, hash));
   const std::size_t complete = length / geometry.block_tokens();
-  for (std::size_t i = 0; i < complete; ++i) {
-    KV_TRY(AppendPart(*file, {pool.data(sequence.blocks()[i]), geometry.block_bytes()}, hash));
-  }
-  if (const std::size_t filled = length % geometry.block_tokens(); filled > 0) {
-    base::AlignedArray<std::byte> last(geometry.block_bytes());
-    CopySlots(geometry, static_cast<std::uint32_t>(filled), pool.data(sequence.blocks()[complete]),
-              last.data());
-    KV_TRY(AppendPart(*file, last.span(), hash));
-  }
+  const auto filled = static_cast<std::uint32_t>(length % geometry.block_tokens());
+  KV_TRY(VisitSwapped(geometry, length, [&](CacheGroupId group, std::size_t i) {
+    const std::uint64_t bytes = geometry.group(group).block_bytes;
+    const std::byte* block = sequence.table(group).addresses()[i];
+    if (i < complete) return AppendPart(*file, {block, bytes}, hash);
+    base::AlignedArray<std::byte> last(bytes);
+    CopySlots(geometry, group, filled, block, last.data());
+    return AppendPart(*file, last.span(), hash);
+  }));
   KV_TRY(file->Close());
   return FileSize(head.size(), geometry, length);
 }
@@ -90,20 +94,20 @@ Result<SwapReader> SwapReader::Open(base::Env& env, const std::string& path, con
       std::memcmp(bytes.data() + head.size(), &hash, kHashBytes) != 0) {
     return MakeError(ErrorCode::kBadData, "swap file '{}' is not of this sequence", path);
   }
-  return SwapReader(std::move(file), head.size() + kHashBytes, geometry.block_bytes(), hash);
+  return SwapReader(std::move(file), head.size() + kHashBytes, hash);
 }
 
-Result<void> SwapReader::ReadBlock(std::byte* to) {
+Result<void> SwapReader::ReadBlock(std::uint64_t block_bytes, std::byte* to) {
   const std::span<const std::byte> bytes = file_->bytes();
-  KV_CHECK(bytes.size() - offset_ >= block_bytes_ + kHashBytes);
-  const std::span<const std::byte> block = bytes.subspan(offset_, block_bytes_);
+  KV_CHECK(bytes.size() - offset_ >= block_bytes + kHashBytes);
+  const std::span<const std::byte> block = bytes.subspan(offset_, block_bytes);
   hash_ = NextHash(block, hash_);
-  if (std::memcmp(bytes.data() + offset_ + block_bytes_, &hash_, kHashBytes) != 0) {
+  if (std::memcmp(bytes.data() + offset_ + block_bytes, &hash_, kHashBytes) != 0) {
     return MakeError(ErrorCode::kBadData, "a swapped block at byte {} does not match its checksum",
                      offset_);
   }
-  if (to != nullptr) std::memcpy(to, block.data(), block_bytes_);
-  offset_ += block_bytes_ + kHashBytes;
+  if (to != nullptr) std::memcpy(to, block.data(), block_bytes);
+  offset_ += block_bytes + kHashBytes;
   return base::Success();
 }
 

@@ -35,14 +35,14 @@ class SwapFileTest : public testing::Test {
 
   SwapKey Key() const { return {{7, 8}, tokens_}; }
   base::Result<std::uint64_t> Write(Env& env = Env::Default()) {
-    return WriteSwapFile(env, path_, Key(), sequence_, *pool_);
+    return WriteSwapFile(env, path_, Key(), sequence_);
   }
   // Reads all blocks, and compares them if all can be read.
   base::Result<void> Read(const SwapKey& key, Env& env = Env::Default()) {
     KV_TRY(auto reader, SwapReader::Open(env, path_, key, Shape()));
     std::vector<std::vector<std::byte>> blocks(3, std::vector<std::byte>(Shape().block_bytes()));
     for (auto& block : blocks) {
-      KV_TRY(reader.ReadBlock(block.data()));
+      KV_TRY(reader.ReadBlock(block.size(), block.data()));
     }
     for (std::size_t i = 0; i < 2; ++i) {
       EXPECT_EQ(
@@ -83,8 +83,8 @@ TEST_F(SwapFileTest, BlocksCanBePassedOver) {
   auto reader = SwapReader::Open(Env::Default(), path_, Key(), Shape());
   ASSERT_TRUE(reader);
   std::vector<std::byte> block(Shape().block_bytes());
-  ASSERT_TRUE(reader.value().ReadBlock(nullptr));
-  ASSERT_TRUE(reader.value().ReadBlock(block.data()));
+  ASSERT_TRUE(reader.value().ReadBlock(block.size(), nullptr));
+  ASSERT_TRUE(reader.value().ReadBlock(block.size(), block.data()));
   EXPECT_EQ(block[0], std::byte{2});
 }
 

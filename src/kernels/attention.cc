@@ -18,8 +18,7 @@ namespace HWY_NAMESPACE {
 Row RowOf(const AttentionArgs& args, std::size_t query, std::size_t head) {
   const std::size_t column = head * args.kv.head_dim;
   return {args.q + query * args.q_stride + column, args.out + query * args.out_stride + column,
-          query,
-          args.first_position + query, head / (args.heads / args.kv.kv_heads)};
+          query, args.first_position + query, head / (args.heads / args.kv.kv_heads)};
 }
 
 // The given heads of one query: those that share a kv head side by side, or, where none do, heads

@@ -16,8 +16,8 @@ constexpr std::size_t HadamardSize(std::size_t head_dim) { return head_dim & (~h
 //   then x[i] = x[i] · f32(1 / √n)
 // where i goes through the channels whose bit s is 0. Symmetric and orthogonal, so its own inverse:
 // applied twice it gives x again within 2 · (log2 n + 2) · 2^−24 · ‖x‖₂ in the run's 2-norm (log2 n
-// additions, a product and a constant are rounded, each way). n = 1 changes nothing. Elementwise: the same bits on
-// every target. head_dim >= 1.
+// additions, a product and a constant are rounded, each way). n = 1 changes nothing. Elementwise:
+// the same bits on every target. head_dim >= 1.
 void HadamardRotate(float* x, std::size_t heads, std::size_t head_dim);
 void ReferenceHadamardRotate(float* x, std::size_t heads, std::size_t head_dim);
 

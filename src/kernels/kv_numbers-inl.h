@@ -27,7 +27,8 @@ HWY_INLINE V16 LoadF16(const std::uint16_t* p) {
   V16 r;
   KV_UNROLL
   for (std::size_t i = 0; i < kParts; ++i) {
-    const auto half = hn::LoadU(DHalfFloat(), reinterpret_cast<const hwy::float16_t*>(p) + i * kWidth);
+    const auto half =
+        hn::LoadU(DHalfFloat(), reinterpret_cast<const hwy::float16_t*>(p) + i * kWidth);
     r.part[i] = hn::PromoteTo(DF(), half);
   }
   return r;

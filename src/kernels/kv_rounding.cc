@@ -36,8 +36,7 @@ struct Extent {
 
 // The magnitude with these bits, rounded up to bf16.
 std::uint16_t UpToBf16(std::uint32_t magnitude) {
-  return static_cast<std::uint16_t>(
-      std::min<std::uint32_t>(kBf16Max, (magnitude + 0xFFFFu) >> 16));
+  return static_cast<std::uint16_t>(std::min<std::uint32_t>(kBf16Max, (magnitude + 0xFFFFu) >> 16));
 }
 std::uint16_t DownToBf16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
@@ -125,8 +124,7 @@ RowScale RoundInt8Impl(const float* x, std::size_t count, std::int8_t* n) {
   const DF d;
   const VF divisor = hn::Set(d, tensor::BF16ToF32(scale.scale));
   ForVectors(x, count, [&](VF v, std::size_t some, std::size_t i) HWY_ATTR {
-    const VF clamped =
-        hn::Clamp(hn::Div(v, divisor), hn::Set(d, -kInt8Max), hn::Set(d, kInt8Max));
+    const VF clamped = hn::Clamp(hn::Div(v, divisor), hn::Set(d, -kInt8Max), hn::Set(d, kInt8Max));
     StoreNumbers<DInt8>(clamped, some, n + i);
   });
   return scale;
@@ -172,8 +170,7 @@ namespace {
 Extent ReferenceExtent(const float* x, std::size_t count) {
   Extent extent;
   for (std::size_t i = 0; i < count; ++i) {
-    extent.magnitude =
-        std::max(extent.magnitude, std::bit_cast<std::uint32_t>(x[i]) & kMagnitude);
+    extent.magnitude = std::max(extent.magnitude, std::bit_cast<std::uint32_t>(x[i]) & kMagnitude);
     extent.min = std::min(extent.min, x[i]);
     extent.max = std::max(extent.max, x[i]);
   }

@@ -4,11 +4,13 @@
 // int8: amax = the largest magnitude of the row; scale = amax / 127 in f32, rounded up to bf16;
 //   n = x / scale, to nearest even, kept within ±127; the value read is scale · n. A scale of zero
 //   (a row of zeros, or none above 127 · 2^−150) reads as zeros.
-// int4: minimum m = the row's smallest number, rounded down to bf16; scale = (max / 2 − m / 2) / 7.5
-//   in f32, which cannot overflow, rounded up to bf16; n = (x / 2 − m / 2) / (scale / 2), to nearest
-//   even, kept within 0 … 15; the value read is fma(scale, n, m). A scale of zero reads as m.
-// So the value read is within scale / 2 of x, up to the roundings of these formulas. Rounding up and
-// down to bf16 stops at its largest finite number; what is read is finite where |x| <= 2^127.
+// int4: minimum m = the row's smallest number, rounded down to bf16; scale = (max / 2 − m / 2)
+// / 7.5
+//   in f32, which cannot overflow, rounded up to bf16; n = (x / 2 − m / 2) / (scale / 2), to
+//   nearest even, kept within 0 … 15; the value read is fma(scale, n, m). A scale of zero reads as
+//   m.
+// So the value read is within scale / 2 of x, up to the roundings of these formulas. Rounding up
+// and down to bf16 stops at its largest finite number; what is read is finite where |x| <= 2^127.
 //
 // A row with a number that is not finite gets a NaN for its scale (and minimum): all of it reads as
 // NaN, so that the step's logits tell.

@@ -1,5 +1,5 @@
-// What cached keys and values are stored as, and the bytes of their tiles. A tile holds 16 positions
-// of one kv head, numbers first, then what the numbers are scaled by:
+// What cached keys and values are stored as, and the bytes of their tiles. A tile holds 16
+// positions of one kv head, numbers first, then what the numbers are scaled by:
 //
 //   type          K tile                                 V tile
 //   f32           f32 [head_dim][16]                     f32 [16][head_dim]
@@ -10,8 +10,8 @@
 //
 // pairs = ceil(head_dim / 2); scales and minima are bf16 [16], of one position each. Two numbers of
 // 4 bits share a byte: of a key, channel 2p is the low half of byte p and channel 2p + 1 the high
-// half. A value row is cut into runs of 32 channels, the last perhaps shorter: the bytes of a run of
-// r hold its first ceil(r / 2) channels in their low halves and the others in their high halves.
+// half. A value row is cut into runs of 32 channels, the last perhaps shorter: the bytes of a run
+// of r hold its first ceil(r / 2) channels in their low halves and the others in their high halves.
 //
 // Rounded per channel, a key's number n of channel d stands for fma(scale[d], n, minimum[d]), with
 // a scale and a minimum of each channel for each group of positions.

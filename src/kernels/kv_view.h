@@ -32,8 +32,9 @@ struct KvView {
   KvType v_type = KvType::kF32;
   // kInt4Channel:
   std::uint32_t group = 0;  // 16, 32, 64, 128 or 256; divides block_tokens or is a multiple of it
-  // At blocks[b] + k_scale_offset, bytes: [kv_heads][max(1, block_tokens / group)] times bf16 scales
-  // [head_dim], bf16 minima [head_dim]. Every block of a group longer than a block has a copy.
+  // At blocks[b] + k_scale_offset, bytes: [kv_heads][max(1, block_tokens / group)] times bf16
+  // scales [head_dim], bf16 minima [head_dim]. Every block of a group longer than a block has a
+  // copy.
   std::size_t k_scale_offset = 0;
   // f32 [kv_heads][block_tokens / 16][head_dim][16] at tail_blocks[b] + tail_offset (bytes, a
   // multiple of 64), of the positions from the start of the first query's group on; other entries

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/checked.h"
+#include "kvcache/plan_workload.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -14,29 +14,6 @@ using base::Result;
 
 constexpr std::uint64_t kScaleBytes = 2;
 constexpr std::uint64_t kMinimumBytes = 2;
-
-// A number that remembers whether it went beyond 64 bits on the way.
-class Amount {
- public:
-  Amount(std::uint64_t value) : value_(value) {}  // NOLINT: numbers mix with amounts in formulas.
-  std::optional<std::uint64_t> value() const { return value_; }
-
-  friend Amount operator+(Amount a, Amount b) {
-    return a.value_ && b.value_ ? Amount(base::CheckedAdd(*a.value_, *b.value_))
-                                : Amount(std::nullopt);
-  }
-  friend Amount operator*(Amount a, Amount b) {
-    return a.value_ && b.value_ ? Amount(base::CheckedMul(*a.value_, *b.value_))
-                                : Amount(std::nullopt);
-  }
-  Amount& operator+=(Amount other) { return *this = *this + other; }
-
- private:
-  explicit Amount(std::optional<std::uint64_t> value) : value_(value) {}
-  std::optional<std::uint64_t> value_;
-};
-
-std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 // Bytes of `width` numbers that share a scale.
 Amount RowBytes(PlanDType dtype, std::uint64_t width) {
@@ -171,30 +148,6 @@ Result<void> CheckPolicy(const PlanShape& shape, const PlanPolicy& policy) {
   return base::Success();
 }
 
-Result<void> CheckWorkload(const PlanPolicy& policy, const PlanWorkload& workload) {
-  // The rules for block sizes are the cache's own.
-  KV_TRY(CacheGeometry::Make(
-      {.layers = 1, .kv_heads = 1, .head_dim = 1, .block_tokens = workload.block_tokens}));
-  if (workload.requests.empty()) return MakeError(ErrorCode::kUsage, "there are no requests");
-  for (const PlanRequests& request : workload.requests) {
-    if (request.count < 1 || request.tokens < 1) {
-      return MakeError(ErrorCode::kUsage, "{} requests of {} tokens: both must be at least 1",
-                       request.count, request.tokens);
-    }
-    if (workload.shared_prefix > request.tokens) {
-      return MakeError(ErrorCode::kUsage, "shared_prefix is {}, but a request has only {} tokens",
-                       workload.shared_prefix, request.tokens);
-    }
-  }
-  if (workload.shared_prefix != 0 && policy.window != 0) {
-    return MakeError(ErrorCode::kUsage,
-                     "shared_prefix is {}, but a window of {} frees the blocks of a prefix: "
-                     "plan one or the other",
-                     workload.shared_prefix, policy.window);
-  }
-  return base::Success();
-}
-
 // Blocks, and groups of keys, that hold something of positions below `tokens`.
 struct Held {
   std::uint64_t blocks = 0;
@@ -281,23 +234,7 @@ Result<void> CheckAll(const PlanShape& shape, const PlanPolicy& policy,
                       const PlanWorkload& workload) {
   KV_TRY(CheckShape(shape, policy));
   KV_TRY(CheckPolicy(shape, policy));
-  return CheckWorkload(policy, workload);
-}
-
-// What is refused because a product of these is beyond 64 bits.
-base::Error TooLarge(const LayerFormat& format, const PlanWorkload& workload) {
-  std::string requests;
-  for (const PlanRequests& request : workload.requests) {
-    if (requests.size() > 100) {
-      requests += " + …";
-      break;
-    }
-    requests += fmt::format("{}{} × {} tokens", requests.empty() ? "" : " + ", request.count,
-                            request.tokens);
-  }
-  return MakeError(ErrorCode::kUsage,
-                   "the cache is larger than 2^64 bytes: {} a token, {} in blocks of {}",
-                   format.formula, requests, workload.block_tokens);
+  return CheckWorkload(workload, policy.window);
 }
 
 bool RunsHere(const PlanShape& shape, const PlanPolicy& policy, const PlanWorkload& workload) {
@@ -359,7 +296,7 @@ Result<CachePlan> PlanCache(const PlanShape& shape, const PlanPolicy& policy,
                               totals.tail_keys * tail_key);
   for (const Amount& amount : {per_token, block, total, without_sharing, blocks, empty, read,
                                totals.tokens, totals.sequences}) {
-    if (!amount.value()) return TooLarge(format, workload);
+    if (!amount.value()) return WorkloadTooLarge(format.formula, workload);
   }
   return CachePlan{
       .runs = RunsHere(shape, policy, workload),
@@ -380,39 +317,12 @@ Result<CacheFit> FitCache(const PlanShape& shape, const PlanPolicy& policy,
                           const PlanWorkload& workload, std::uint64_t memory_bytes) {
   KV_TRY(CheckAll(shape, policy, workload));
   const LayerFormat format = FormatOf(shape, policy);
-  const auto shared = SharedBytes(shape, policy, workload, format).value();
-  const auto own = PrivateBytes(shape, policy, workload, format).value();
-  if (!shared || !own) return TooLarge(format, workload);
-  CacheFit fit;
-  // A list that is all prefix takes nothing of its own: it fits as often as one likes.
-  if (*shared <= memory_bytes) {
-    fit.times = *own == 0 ? CacheFit::kEndless : (memory_bytes - *shared) / *own;
-  }
-  PlanWorkload longer = workload;
-  for (const PlanRequests& request : workload.requests) {
-    if (request.tokens != workload.requests.front().tokens) return fit;
-  }
-  const auto fits = [&](std::uint64_t tokens) {
-    for (PlanRequests& request : longer.requests) request.tokens = tokens;
-    longer.shared_prefix = std::min(workload.shared_prefix, tokens);
-    const auto bytes =
-        (SharedBytes(shape, policy, longer, format) + PrivateBytes(shape, policy, longer, format))
-            .value();
-    return bytes && *bytes <= memory_bytes;
-  };
-  constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 48;
-  if (fits(kMostTokens)) {
-    fit.longest = CacheFit::kEndless;
-    return fit;
-  }
-  std::uint64_t longest = 0;  // fits, or is nothing
-  std::uint64_t beyond = kMostTokens;
-  while (beyond - longest > 1) {
-    const std::uint64_t middle = longest + (beyond - longest) / 2;
-    (fits(middle) ? longest : beyond) = middle;
-  }
-  fit.longest = longest;
-  return fit;
+  const auto fit = FitWorkload(workload, memory_bytes, [&](const PlanWorkload& other) {
+    return WorkloadBytes{.shared = SharedBytes(shape, policy, other, format),
+                         .own = PrivateBytes(shape, policy, other, format)};
+  });
+  if (!fit) return WorkloadTooLarge(format.formula, workload);
+  return *fit;
 }
 
 }  // namespace kvasir::kvcache

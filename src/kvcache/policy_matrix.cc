@@ -98,7 +98,8 @@ constexpr PolicyPair kPairs[] = {
     {kHidden, kSomeHeads, kRefused,
      "the layer's input serves all of its kv heads, so they all have the same policy"},
     {kNone, kSomeHeads, kAllowed,
-     "K and V of these heads are computed again; the others keep theirs."},
+     "The layer's input is computed again for these heads, so its other heads need nothing "
+     "either."},
 };
 static_assert(std::size(kPairs) == kPolicyFeatures * (kPolicyFeatures - 1) / 2);
 

@@ -90,6 +90,7 @@ HWY_INLINE Visible VisibleIn(std::size_t base, std::size_t position, std::size_t
 // −∞ in place of the scores that the row does not see.
 HWY_INLINE V16 MaskScores(const V16& scores, Visible visible, std::size_t tile) {
   const std::size_t first = tile * kLanes;
+  if (visible.begin <= first && visible.end >= first + kLanes) return scores;
   const V16 hidden = Set16(kNegInf);
   const auto lanes_to = [first](std::size_t end) { return end <= first ? 0 : end - first; };
   V16 masked = scores;

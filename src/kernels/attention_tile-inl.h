@@ -55,6 +55,10 @@ struct TileRun {
 // The tiles of the block at `base` that hold positions of the span: up to two runs, others empty.
 struct TileRuns {
   TileRun run[2];
+  bool Has(std::size_t tile) const {
+    return (tile >= run[0].begin && tile < run[0].end) ||
+           (tile >= run[1].begin && tile < run[1].end);
+  }
 };
 HWY_INLINE TileRuns TilesOf(const Span& span, std::size_t base) {
   const auto tiles_to = [base](std::size_t position) {  // Tiles that begin before it.
@@ -77,19 +81,13 @@ HWY_INLINE void PrefetchTile(const std::byte* tile, std::size_t bytes) {
   }
 }
 
-// Of the block at `base`, of one kv head.
-HWY_INLINE void PrefetchBlock(const KvView& kv, const Span& span, std::size_t base,
-                              std::size_t kv_head) {
-  if (base > span.last) return;
-  const std::size_t k_bytes = KTileBytes(kv.k_type, kv.head_dim);
-  const std::size_t v_bytes = VTileBytes(kv.v_type, kv.head_dim);
-  for (const TileRun& run : TilesOf(span, base).run) {
-    for (std::size_t t = run.begin; t < run.end; ++t) {
-      PrefetchTile(KTile(kv, base + t * kLanes, kv_head), k_bytes);
-      PrefetchTile(VTile(kv, base + t * kLanes, kv_head), v_bytes);
-    }
-  }
-}
+// The tiles of one softmax block that the rows read.
+template <std::size_t kStreams>
+struct BlockPlaces {
+  TileRuns runs;
+  BlockTiles<kStreams> keys;
+  BlockTiles<kStreams> values;
+};
 
 // kRows rows, positions ascending: of one kv head (kStreams = 1), or of one query and a kv head
 // each (kStreams = kRows): chains and reads of several heads go on side by side, where one head's
@@ -101,6 +99,9 @@ class RowTile {
  public:
   RowTile(const AttentionArgs& args, const Row* rows)
       : args_(args), kv_(args.kv), head_dim_(args.kv.head_dim), rows_(rows) {
+    tiles_per_block_ = kv_.block_tokens / kLanes;
+    k_bytes_ = KTileBytes(kv_.k_type, head_dim_);
+    v_bytes_ = VTileBytes(kv_.v_type, head_dim_);
     const std::size_t last = rows[kRows - 1].position;
     span_ = {VisibleSinks(last, args.sinks), FirstVisible(rows[0].position, args.window), last};
     const std::size_t padded = (head_dim_ + 15) / 16 * 16;
@@ -116,10 +117,13 @@ class RowTile {
   }
 
   void Run() {
-    std::size_t next = 0;
-    for (std::size_t base = span_.FirstBlock(); base <= span_.last; base = next) {
-      next = span_.NextBlock(base);
-      AddBlock(base, next);
+    BlockPlaces<kStreams> places[2];  // Of this block and the next.
+    std::size_t base = span_.FirstBlock();
+    Find(base, places[0]);
+    for (std::size_t parity = 0; base <= span_.last; parity ^= 1) {
+      const std::size_t next = span_.NextBlock(base);
+      Find(next, places[parity ^ 1]);
+      AddBlock(base, places[parity], places[parity ^ 1]);
       const bool segment_ends = next / kSoftmaxSegment != base / kSoftmaxSegment;
       KV_UNROLL
       for (std::size_t i = 0; i < kRows; ++i) {
@@ -129,33 +133,54 @@ class RowTile {
           segment_[i].m = kNegInf;
         }
       }
+      base = next;
     }
     KV_UNROLL
     for (std::size_t i = 0; i < kRows; ++i) Finish(i);
   }
 
  private:
-  // Sets block_ to what the rows see of the block.
-  HWY_INLINE void AddBlock(std::size_t base, std::size_t next) {
-    BlockTiles<kStreams> keys;
-    BlockTiles<kStreams> values;
-    const TileRuns runs = TilesOf(span_, base);
-    for (std::size_t s = 0; s < kStreams; ++s) {
-      const std::size_t kv_head = rows_[s].kv_head;
-      for (const TileRun& run : runs.run) {
-        for (std::size_t t = run.begin; t < run.end; ++t) {
-          keys.at[s][t] = KTile(kv_, base + t * kLanes, kv_head);
-          values.at[s][t] = VTile(kv_, base + t * kLanes, kv_head);
+  // Looks up the tiles of the block at `base`.
+  HWY_INLINE void Find(std::size_t base, BlockPlaces<kStreams>& places) {
+    places.runs = TilesOf(span_, base);  // None beyond the last position.
+    std::size_t block = base / kv_.block_tokens;
+    std::size_t index = base % kv_.block_tokens / kLanes;
+    for (std::size_t t = 0; t < kTiles; ++t) {
+      if (places.runs.Has(t)) {
+        const std::byte* bytes = kv_.blocks[block];
+        for (std::size_t s = 0; s < kStreams; ++s) {
+          const std::size_t tile = rows_[s].kv_head * tiles_per_block_ + index;
+          places.keys.at[s][t] = bytes + kv_.k_offset + tile * k_bytes_;
+          places.values.at[s][t] = bytes + kv_.v_offset + tile * v_bytes_;
         }
       }
-      PrefetchBlock(kv_, span_, next, kv_head);
+      if (++index == tiles_per_block_) {
+        index = 0;
+        ++block;
+      }
     }
+  }
+
+  HWY_INLINE static void Prefetch(const TileRuns& runs, const BlockTiles<kStreams>& tiles,
+                                  std::size_t bytes) {
+    for (std::size_t t = 0; t < kTiles; ++t) {
+      if (!runs.Has(t)) continue;
+      for (std::size_t s = 0; s < kStreams; ++s) PrefetchTile(tiles.at[s][t], bytes);
+    }
+  }
+
+  // Sets block_ to what the rows see of the block, and meanwhile asks for the beginnings of the
+  // next one's tiles.
+  HWY_INLINE void AddBlock(std::size_t base, const BlockPlaces<kStreams>& places,
+                           const BlockPlaces<kStreams>& next) {
+    Prefetch(next.runs, next.keys, k_bytes_);
+    const BlockTiles<kStreams>& values = places.values;
     V16 scores[kRows][kTiles];
-    for (const TileRun& run : runs.run) {
-      if (run.begin < run.end) ScoreTiles(base, keys, run, scores);
+    for (const TileRun& run : places.runs.run) {
+      if (run.begin < run.end) ScoreTiles(base, places.keys, run, scores);
     }
     if (args_.sink_turns.turns != nullptr && base < span_.sinks) ScoreTurnedSinks(base, scores);
-    HWY_ALIGN RowWeights weights[kRows];
+    RowWeights weights[kRows];
     bool same = true;
     KV_UNROLL
     for (std::size_t i = 0; i < kRows; ++i) {
@@ -165,15 +190,16 @@ class RowTile {
       BlockSoftmax(scores[i], visible_[i], block_[i], weights[i].w);
       ScaleWeights(kv_.v_type, values.of(i), visible_[i], head_dim_, weights[i]);
     }
+    Prefetch(next.runs, next.values, v_bytes_);
     if (same) {
-      BlockValues<kRows, kStreams>(kv_.v_type, weights, values, 0, visible_[0], head_dim_, block_);
+      BlockValues<kRows, kStreams>(kv_.v_type, weights, values, visible_[0], head_dim_, block_);
       return;
     }
     // Rows of one query see the same, so these are queries of one head.
     if constexpr (kStreams == 1) {
       for (std::size_t i = 0; i < kRows; ++i) {
         if (visible_[i].empty()) continue;
-        BlockValues<1, 1>(kv_.v_type, weights, values, i, visible_[i], head_dim_, block_);
+        BlockValues<1, 1>(kv_.v_type, weights + i, values, visible_[i], head_dim_, block_ + i);
       }
     }
   }
@@ -291,6 +317,9 @@ class RowTile {
   const std::size_t head_dim_;
   const Row* rows_;
   Span span_;
+  std::size_t tiles_per_block_;
+  std::size_t k_bytes_;
+  std::size_t v_bytes_;
   QueryRows<kRows> plain_;
   Visible visible_[kRows];
   State total_[kRows], segment_[kRows], block_[kRows];

@@ -22,26 +22,25 @@ HWY_BEFORE_NAMESPACE();
 namespace kvasir::kernels {
 namespace HWY_NAMESPACE {
 
-// The weights of a row over a block's 64 positions, times the values' scales where they have any,
-// and the sum of weight · minimum.
-struct RowWeights {
-  float w[kSoftmaxBlock];
-  float minimum;
-};
+// The rows of the tiles of one softmax block, of a stream each.
+using TileRows = const std::byte* const (*)[kTiles];
 
-// Values of one type: kColumns vectors of a row from `column` on. A vector may read beyond the row,
-// but within its tile.
+// Values of one type: kColumns vectors from a place in a row on, which is Offset(column) bytes from
+// its start. A vector may read beyond the row, but within its tile.
 struct ValuesF32 {
   static constexpr KvType kType = KvType::kF32;
   static std::size_t RowBytes(std::size_t head_dim) { return head_dim * sizeof(float); }
+  static std::size_t Offset(std::size_t column) { return column * sizeof(float); }
   template <std::size_t kColumns>
-  HWY_INLINE static void Load(const std::byte* row, std::size_t column, V16* v) {
-    const float* p = reinterpret_cast<const float*>(row) + column;
+  HWY_INLINE static void Load(const std::byte* place, V16* v) {
     KV_UNROLL
-    for (std::size_t c = 0; c < kColumns; ++c) v[c] = Load16(p + c * 16);
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      v[c] = Load16(reinterpret_cast<const float*>(place) + c * 16);
+    }
   }
-  HWY_INLINE static V16 LoadLast(const std::byte* row, std::size_t column, std::size_t count) {
-    return LoadFirst16(reinterpret_cast<const float*>(row) + column, count);
+  // The last `count` numbers of a row.
+  HWY_INLINE static V16 LoadLast(const std::byte* place, std::size_t count) {
+    return LoadFirst16(reinterpret_cast<const float*>(place), count);
   }
 };
 // Two bytes a number.
@@ -49,6 +48,7 @@ template <KvType kHalfType>
 struct ValuesHalf {
   static constexpr KvType kType = kHalfType;
   static std::size_t RowBytes(std::size_t head_dim) { return head_dim * 2; }
+  static std::size_t Offset(std::size_t column) { return column * 2; }
   HWY_INLINE static V16 LoadOne(const std::uint16_t* p) {
     if constexpr (kType == KvType::kF16) {
       return LoadF16(p);
@@ -57,50 +57,59 @@ struct ValuesHalf {
     }
   }
   template <std::size_t kColumns>
-  HWY_INLINE static void Load(const std::byte* row, std::size_t column, V16* v) {
-    const std::uint16_t* p = reinterpret_cast<const std::uint16_t*>(row) + column;
+  HWY_INLINE static void Load(const std::byte* place, V16* v) {
     KV_UNROLL
-    for (std::size_t c = 0; c < kColumns; ++c) v[c] = LoadOne(p + c * 16);
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      v[c] = LoadOne(reinterpret_cast<const std::uint16_t*>(place) + c * 16);
+    }
   }
-  HWY_INLINE static V16 LoadLast(const std::byte* row, std::size_t column, std::size_t count) {
+  HWY_INLINE static V16 LoadLast(const std::byte* place, std::size_t count) {
     std::uint16_t last[16] = {};
-    std::copy_n(reinterpret_cast<const std::uint16_t*>(row) + column, count, last);
+    std::copy_n(reinterpret_cast<const std::uint16_t*>(place), count, last);
     return LoadOne(last);
   }
 };
 struct ValuesInt8 {
   static constexpr KvType kType = KvType::kInt8;
   static std::size_t RowBytes(std::size_t head_dim) { return head_dim; }
+  static std::size_t Offset(std::size_t column) { return column; }
   template <std::size_t kColumns>
-  HWY_INLINE static void Load(const std::byte* row, std::size_t column, V16* v) {
-    const std::int8_t* p = reinterpret_cast<const std::int8_t*>(row) + column;
+  HWY_INLINE static void Load(const std::byte* place, V16* v) {
     KV_UNROLL
-    for (std::size_t c = 0; c < kColumns; ++c) v[c] = LoadInt8(p + c * 16);
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      v[c] = LoadInt8(reinterpret_cast<const std::int8_t*>(place) + c * 16);
+    }
   }
-  HWY_INLINE static V16 LoadLast(const std::byte* row, std::size_t column, std::size_t) {
+  HWY_INLINE static V16 LoadLast(const std::byte* place, std::size_t) {
     V16 v;
-    Load<1>(row, column, &v);  // The scales follow the last row.
+    Load<1>(place, &v);  // The scales follow the last row.
     return v;
   }
 };
 struct ValuesInt4 {
   static constexpr KvType kType = KvType::kInt4;
   static std::size_t RowBytes(std::size_t head_dim) { return (head_dim + 1) / 2; }
-  // The low and the high halves of a run that starts at `column`, a multiple of 32.
+  static std::size_t Offset(std::size_t column) { return column / 2; }
+  // The low and the high halves of a run, where it starts.
   template <std::size_t kColumns>
-  HWY_INLINE static void Load(const std::byte* row, std::size_t column, V16* v) {
+  HWY_INLINE static void Load(const std::byte* place, V16* v) {
     static_assert(kColumns == 2);
-    LoadNibbles(reinterpret_cast<const std::uint8_t*>(row) + column / 2, v[0], v[1]);
+    LoadNibbles(reinterpret_cast<const std::uint8_t*>(place), v[0], v[1]);
   }
 };
 
+// What a row's sums over the values of a block are made of.
+struct RowWeights {
+  alignas(64) float w[kSoftmaxBlock];  // Times the values' scales, where they have any.
+  float minimum;                       // Sum of weight · minimum.
+};
+
 // o[column + c · second …] = chain over the visible positions of weight · value, for kQueries rows
-// from first_row on that see the same.
+// that see the same.
 template <typename Values, std::size_t kQueries, std::size_t kColumns, std::size_t kStreams>
-HWY_INLINE void WeighValues(const RowWeights* weights, const BlockTiles<kStreams>& tiles,
-                            std::size_t first_row, Visible visible, std::size_t head_dim,
-                            std::size_t column, std::size_t second, const State* states) {
-  constexpr std::size_t kLoads = kStreams == 1 ? 1 : kQueries;
+HWY_INLINE void WeighValues(const RowWeights* weights, TileRows tiles, Visible visible,
+                            std::size_t head_dim, std::size_t column, std::size_t second,
+                            const State* states) {
   V16 acc[kQueries][kColumns];
   KV_UNROLL
   for (std::size_t i = 0; i < kQueries; ++i) {
@@ -108,32 +117,41 @@ HWY_INLINE void WeighValues(const RowWeights* weights, const BlockTiles<kStreams
     for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Zero16();
   }
   const std::size_t row_bytes = Values::RowBytes(head_dim);
-  const std::size_t range[2][2] = {{0, visible.sinks}, {visible.begin, visible.end}};
-  for (std::size_t part = visible.sinks > 0 ? 0 : 1; part < 2; ++part) {
-    for (std::size_t j = range[part][0]; j < range[part][1]; ++j) {
-      V16 v[kLoads][kColumns];
+  const std::size_t offset = Values::Offset(column);
+  for (std::size_t j = visible.sinks > 0 ? 0 : visible.begin; j < visible.end;) {
+    const std::size_t tile = j / kLanes;
+    const std::size_t range_end = j < visible.sinks ? visible.sinks : visible.end;
+    const std::size_t end = std::min(range_end, (tile + 1) * kLanes);
+    const std::byte* row[kStreams];
+    KV_UNROLL
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      row[s] = tiles[s][tile] + j % kLanes * row_bytes + offset;
+    }
+    for (; j < end; ++j) {
+      V16 v[kStreams][kColumns];
       KV_UNROLL
-      for (std::size_t s = 0; s < kLoads; ++s) {
-        const std::byte* tile = tiles.of(first_row + s)[j / kLanes];
-        Values::template Load<kColumns>(tile + j % kLanes * row_bytes, column, v[s]);
+      for (std::size_t s = 0; s < kStreams; ++s) {
+        Values::template Load<kColumns>(row[s], v[s]);
+        row[s] += row_bytes;
       }
       KV_UNROLL
       for (std::size_t i = 0; i < kQueries; ++i) {
-        const V16 w = Set16(weights[first_row + i].w[j]);
+        const V16 w = Set16(weights[i].w[j]);
         const std::size_t s = kStreams == 1 ? 0 : i;
         KV_UNROLL
         for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Fma16(w, v[s][c], acc[i][c]);
       }
     }
+    if (j == visible.sinks) j = visible.begin;
   }
   KV_UNROLL
   for (std::size_t i = 0; i < kQueries; ++i) {
     KV_UNROLL
     for (std::size_t c = 0; c < kColumns; ++c) {
       if constexpr (Values::kType == KvType::kInt4) {
-        acc[i][c] = Add16(acc[i][c], Set16(weights[first_row + i].minimum));
+        acc[i][c] = Add16(acc[i][c], Set16(weights[i].minimum));
       }
-      Store16(acc[i][c], states[first_row + i].o + column + c * second);
+      Store16(acc[i][c], states[i].o + column + c * second);
     }
   }
 }
@@ -148,7 +166,8 @@ HWY_INLINE void WeighValuesTail(const RowWeights& weights, const std::byte* cons
   for (std::size_t j = 0; j < visible.end; ++j) {
     if (j == visible.sinks) j = visible.begin;
     const std::byte* row = tiles[j / kLanes] + j % kLanes * row_bytes;
-    acc = Fma16(Set16(weights.w[j]), Values::LoadLast(row, column, head_dim - column), acc);
+    const V16 v = Values::LoadLast(row + Values::Offset(column), head_dim - column);
+    acc = Fma16(Set16(weights.w[j]), v, acc);
   }
   Store16(acc, state.o + column);  // Padded to 16.
 }
@@ -158,32 +177,34 @@ template <typename Values, std::size_t kQueries, std::size_t kStreams>
 constexpr std::size_t kRowsAtOnce =
     kStreams == 1 || Values::kType == KvType::kF32 || kParts == 1 ? kQueries : 2;
 
-// kQueries rows from first_row on.
 template <typename Values, std::size_t kQueries, std::size_t kStreams>
-HWY_NOINLINE void AllValues(const RowWeights* weights, const BlockTiles<kStreams>& tiles,
-                            std::size_t first_row, Visible visible, std::size_t head_dim,
-                            const State* states) {
+HWY_NOINLINE void AllValues(const RowWeights* all_weights, const BlockTiles<kStreams>& all_tiles,
+                            Visible visible, std::size_t head_dim, const State* all_states) {
   constexpr std::size_t kRun = 32;
-  constexpr std::size_t kAtOnce = std::min(kQueries, kRowsAtOnce<Values, kQueries, kStreams>);
-  for (std::size_t row = first_row; row < first_row + kQueries; row += kAtOnce) {
+  constexpr std::size_t kAtOnce = kRowsAtOnce<Values, kQueries, kStreams>;
+  constexpr std::size_t kAtOnceStreams = kStreams == 1 ? 1 : kAtOnce;
+  for (std::size_t first = 0; first < kQueries; first += kAtOnce) {
+    const RowWeights* weights = all_weights + first;
+    const State* states = all_states + first;
+    const TileRows tiles = all_tiles.at + (kStreams == 1 ? 0 : first);
     std::size_t column = 0;
     for (; column + kRun <= head_dim; column += kRun) {
-      WeighValues<Values, kAtOnce, 2, kStreams>(weights, tiles, row, visible, head_dim, column, 16,
-                                                states);
+      WeighValues<Values, kAtOnce, 2, kAtOnceStreams>(weights, tiles, visible, head_dim, column, 16,
+                                                      states);
     }
     if constexpr (Values::kType == KvType::kInt4) {
-      if (column < head_dim) {
-        WeighValues<Values, kAtOnce, 2, kStreams>(weights, tiles, row, visible, head_dim, column,
-                                                  (head_dim - column + 1) / 2, states);
-      }
+      if (column == head_dim) continue;
+      WeighValues<Values, kAtOnce, 2, kAtOnceStreams>(weights, tiles, visible, head_dim, column,
+                                                      (head_dim - column + 1) / 2, states);
     } else {
       for (; column + 16 <= head_dim; column += 16) {
-        WeighValues<Values, kAtOnce, 1, kStreams>(weights, tiles, row, visible, head_dim, column,
-                                                  16, states);
+        WeighValues<Values, kAtOnce, 1, kAtOnceStreams>(weights, tiles, visible, head_dim, column,
+                                                        16, states);
       }
       if (column == head_dim) continue;
-      for (std::size_t i = row; i < row + kAtOnce; ++i) {
-        WeighValuesTail<Values>(weights[i], tiles.of(i), visible, head_dim, column, states[i]);
+      for (std::size_t i = 0; i < kAtOnce; ++i) {
+        WeighValuesTail<Values>(weights[i], tiles[kStreams == 1 ? 0 : i], visible, head_dim, column,
+                                states[i]);
       }
     }
   }
@@ -216,11 +237,10 @@ HWY_INLINE void ScaleWeights(KvType type, const std::byte* const* tiles, Visible
 
 template <std::size_t kQueries, std::size_t kStreams>
 HWY_INLINE void BlockValues(KvType type, const RowWeights* weights,
-                            const BlockTiles<kStreams>& tiles, std::size_t first_row,
-                            Visible visible, std::size_t head_dim, const State* states) {
+                            const BlockTiles<kStreams>& tiles, Visible visible,
+                            std::size_t head_dim, const State* states) {
   const auto with = [&](auto values) {
-    AllValues<decltype(values), kQueries, kStreams>(weights, tiles, first_row, visible, head_dim,
-                                                    states);
+    AllValues<decltype(values), kQueries, kStreams>(weights, tiles, visible, head_dim, states);
   };
   switch (type) {
     case KvType::kF32:

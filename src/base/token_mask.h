@@ -55,6 +55,12 @@ class TokenMask {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= other.words_[i];
   }
 
+  // Adds what the other allows. Requires equal sizes.
+  void Or(const TokenMask& other) {
+    KV_CHECK(size_ == other.size_);
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+  }
+
   // Number of allowed tokens.
   std::size_t Count() const {
     std::size_t count = 0;

@@ -92,7 +92,8 @@ Heads HeadsOf(TermPool& pool, const std::vector<TermId>& terms) {
         [&](std::uint32_t set, TermId rest) {
           heads.chars.push_back({set, rest});
         },
-        [](RuleId, TermId) { KV_CHECK(false); },
+        [](RuleId, TermId) { KV_CHECK(false); }, [](TermId, TermId) { KV_CHECK(false); },
+        [](std::uint32_t) { KV_CHECK(false); },
         [&](TermId other) {
           if (seen.insert(other).second) open.push_back(other);
         });

@@ -25,8 +25,11 @@ namespace kvasir::constraints {
 class CompiledConstraint {
  public:
   CompiledConstraint(Grammar grammar, std::shared_ptr<const TokenTrie> trie,
-                     std::size_t max_bytes = kMaxRecognizerBytes)
-      : recognizer_(std::move(grammar), max_bytes), trie_(std::move(trie)) {}
+                     std::size_t max_bytes = kDefaultRecognizerBytes)
+      : recognizer_(std::move(grammar), max_bytes),
+        trie_(std::move(trie)),
+        max_bytes_(max_bytes),
+        nothing_(trie_->vocab_size()) {}
 
   StateId start() const { return recognizer_.start(); }
   std::size_t vocab_size() const { return trie_->vocab_size(); }
@@ -44,16 +47,44 @@ class CompiledConstraint {
   base::Result<void> Status() const;
 
  private:
+  // What a part of a state (Recognizer::Parts) says of the tokens, whatever waits outside.
+  struct PartMask {
+    base::TokenMask within;  // They may come.
+    // Tokens from these nodes on leave the part on their way: the whole state decides.
+    const TokenTrie::Tree* tree = nullptr;
+    std::vector<std::uint32_t> leaving;
+  };
+  // Where whole plain characters lead from a state.
+  struct PlainStep {
+    enum class Kind : std::uint8_t { kUnknown, kOne, kNone, kMixed };
+    Kind kind = Kind::kUnknown;  // All to one state, none anywhere, or it matters which.
+    StateId next = kDeadState;
+  };
+
   const base::TokenMask& MaskLocked(StateId state);
-  base::TokenMask WalkTrie(StateId state);
-  bool Loops(StateId state);
+  const PartMask& PartLocked(StateId part);
+  // Adds the tokens from `node` on that may come after their beginning has led to `state`.
+  void Walk(const TokenTrie::Tree& tree, std::uint32_t node, StateId state, base::TokenMask& mask);
+  PlainStep PlainStepOf(StateId state);
+  // How many plain characters may come, whichever they are.
+  struct PlainRun {
+    std::size_t characters = 0;
+    bool all = false;   // As many as were asked for.
+    bool ends = false;  // No plain character may come behind them, nor one that leaves a part.
+  };
+  PlainRun PlainRunOf(StateId state, std::size_t most);
+  bool AllBelow(const TokenTrie::Node& node, StateId state);
 
   mutable std::mutex mutex_;
   Recognizer recognizer_;
   const std::shared_ptr<const TokenTrie> trie_;
+  const std::size_t max_bytes_;  // Of all masks, too: beyond that they are made anew.
+  const base::TokenMask nothing_;
   boost::unordered_flat_map<StateId, base::TokenMask> masks_;
-  std::vector<StateId> path_;                       // [max_depth + 1] of a walk
-  boost::unordered_flat_map<StateId, bool> loops_;  // Plain characters lead back to the state.
+  boost::unordered_flat_map<StateId, PartMask> parts_;
+  std::vector<StateId> path_;           // [max_depth + 1] of a walk
+  std::vector<bool> left_;              // [max_depth + 1] Whether a part may be left before.
+  std::vector<PlainStep> plain_steps_;  // [states]
 };
 
 // Invariant: history_[i] is the state after i accepted tokens.

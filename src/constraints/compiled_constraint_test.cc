@@ -73,15 +73,18 @@ TEST(TokenTrie, HoldsEveryTokenWithBytesOnce) {
   const TokenTrie trie(vocabulary);
   std::vector<int> seen(vocabulary.size(), 0);
   std::vector<std::string> path(trie.max_depth() + 1);
-  const auto& [nodes, tokens] = trie.all();
-  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
-    const TokenTrie::Node& node = nodes[i];
+  const TokenTrie::Tree& tree = trie.all();
+  for (std::uint32_t i = 0; i < tree.size(); ++i) {
+    const TokenTrie::Node& node = tree.nodes[i];
     ASSERT_GT(node.end, i);
-    ASSERT_LE(node.end, nodes.size());
+    ASSERT_LE(node.end, tree.size());
     path[node.depth] = path[node.depth - 1] + static_cast<char>(node.byte);
-    for (std::uint32_t t = node.first_token; t < node.last_token; ++t) {
-      EXPECT_EQ(vocabulary.Bytes(tokens[t]), path[node.depth]);
-      ++seen[tokens[t]];
+    for (const TokenId id : tree.TokensAt(i)) {
+      EXPECT_EQ(vocabulary.Bytes(id), path[node.depth]);
+      ++seen[id];
+    }
+    for (const TokenId id : tree.TokensFrom(i)) {
+      EXPECT_TRUE(vocabulary.Bytes(id).starts_with(path[node.depth]));
     }
   }
   for (TokenId id = 0; id < vocabulary.size(); ++id) {
@@ -90,8 +93,12 @@ TEST(TokenTrie, HoldsEveryTokenWithBytesOnce) {
   }
   EXPECT_EQ(trie.max_depth(), 40u);
   // Each token is among the plain ones or in the other tree.
-  EXPECT_EQ(trie.plain().Count() + trie.others().tokens.size(), tokens.size());
-  for (const TokenId id : trie.others().tokens) EXPECT_FALSE(trie.plain().Test(id));
+  const std::size_t longest = trie.plain_characters();
+  EXPECT_EQ(longest, 40u);
+  EXPECT_EQ(trie.plain(0).Count(), 0u);
+  EXPECT_LT(trie.plain(39).Count(), trie.plain(40).Count());
+  EXPECT_EQ(trie.plain(longest).Count() + trie.others().tokens.size(), tree.tokens.size());
+  for (const TokenId id : trie.others().tokens) EXPECT_FALSE(trie.plain(longest).Test(id));
 }
 
 // Case C115: long tokens and duplicates count; tokens without bytes never do.

@@ -19,8 +19,8 @@ constexpr std::size_t kMostStates = 100'000;
 // Different specs have different keys.
 std::string KeyOf(const ConstraintSpec& spec) {
   std::string key =
-      fmt::format("{} {}{}{}", static_cast<int>(spec.kind), spec.json.assert_formats ? 1 : 0,
-                  spec.json.compact ? 1 : 0, spec.json.outer_blanks ? 1 : 0);
+      fmt::format("{} {}{}{} {}", static_cast<int>(spec.kind), spec.json.assert_formats ? 1 : 0,
+                  spec.json.compact ? 1 : 0, spec.json.outer_blanks ? 1 : 0, spec.max_bytes);
   for (const std::string& text : spec.texts) key += fmt::format(" {}:{}", text.size(), text);
   return key;
 }
@@ -67,7 +67,8 @@ base::Result<std::unique_ptr<Matcher>> ConstraintCompiler::Make(const Constraint
   }
   if (place == kept_.end()) {
     KV_TRY(Grammar grammar, CompileGrammar(spec));
-    auto constraint = std::make_shared<CompiledConstraint>(std::move(grammar), trie_);
+    auto constraint =
+        std::make_shared<CompiledConstraint>(std::move(grammar), trie_, spec.max_bytes);
     kept_.push_front({key, std::move(constraint)});
     if (kept_.size() > kMostKept) kept_.pop_back();
   } else {

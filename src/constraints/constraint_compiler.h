@@ -27,6 +27,8 @@ struct ConstraintSpec {
   ConstraintKind kind = ConstraintKind::kRegex;
   std::vector<std::string> texts;  // One; of kChoices each of them.
   JsonSchemaOptions json = {};     // For kJsonSchema.
+  // What reading texts may keep in memory; above it there is an error (Recognizer::Status).
+  std::size_t max_bytes = kDefaultRecognizerBytes;
 };
 
 // The texts that a constraint allows. kUsage for what cannot be compiled.

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "constraints/json_text.h"
 #include "constraints/json_value.h"
-#include "constraints/number_set.h"
+#include "constraints/number_terms.h"
 #include "constraints/schema.h"
 #include "constraints/schema_nodes.h"
 #include "constraints/text_cursor.h"
@@ -22,8 +23,12 @@ using base::Result;
 
 // What the terms of one schema share. Borrows the pool, which owns the sources that keep this.
 struct Shared {
-  Shared(TermPool& pool, SchemaNodes made) : nodes(std::move(made)), speller(pool) {}
+  Shared(TermPool& pool, SchemaNodes made, bool plain)
+      : nodes(std::move(made)),
+        numbers(plain ? NumberSpelling::kPlain : NumberSpelling::kAny),
+        speller(pool, plain ? StringSpelling::kPlain : StringSpelling::kAny) {}
   SchemaNodes nodes;
+  NumberSpelling numbers;
   JsonSpeller speller;
   TermId blanks = kEmptyTerm;
 };
@@ -100,7 +105,9 @@ class ArrayTerms final : public LazyTerms {
 class ObjectTerms final : public LazyTerms {
  public:
   ObjectTerms(const ObjectPlan& plan, std::shared_ptr<Shared> shared)
-      : plan_(plan), shared_(std::move(shared)) {}
+      : plan_(plan), shared_(std::move(shared)) {
+    name_sets_.NumberOf(NameSet());  // kNoNames
+  }
   void set_source(std::uint32_t source) { source_ = source; }
   std::uint32_t Start() { return places_.NumberOf({Where::kFirst, IdOf(NoProgress(plan_)), 0}); }
 
@@ -108,8 +115,10 @@ class ObjectTerms final : public LazyTerms {
     const Place place = places_[state];
     if (place.where == Where::kName) return ExpandName(pool, place);
     TermId member = kNothingTerm;
-    if (MayReach(allowed_[place.progress], 0)) {
-      const TermId name = pool.Lazy(source_, places_.NumberOf({Where::kName, place.progress, 0}));
+    const std::uint32_t names = NamesFrom(allowed_[place.progress], 0);
+    if (names != kNoNames) {
+      const TermId name = pool.Enter(pool.Lazy(source_, places_.NumberOf({Where::kName, names, 0})),
+                                     source_, place.progress);
       const TermId parts[] = {
           place.where == Where::kFirst ? kEmptyTerm : pool.Concat(pool.Text(","), shared_->blanks),
           pool.Text("\""), name};
@@ -119,11 +128,20 @@ class ObjectTerms final : public LazyTerms {
     return pool.Concat(shared_->blanks, pool.Alternate(close, member));
   }
 
+  // Behind a name, which is the result's class: its value and what then may come.
+  TermId Select(TermPool& pool, std::uint32_t progress, std::uint32_t result) override {
+    const TermId parts[] = {shared_->blanks, pool.Text(":"), shared_->blanks,
+                            ValueOf(pool, progress, plan_.classes[result])};
+    return pool.Concat(parts);
+  }
+
  private:
+  static constexpr std::uint32_t kNoNames = 0;  // Of name_sets_: the empty one.
+  using NameSet = std::vector<std::uint64_t>;   // [bits of classes]
   enum class Where : std::uint8_t { kFirst, kName, kNext };
   struct Place {
     Where where = Where::kFirst;
-    std::uint32_t progress = 0;  // Index into progress_.
+    std::uint32_t progress = 0;  // Index into progress_; inside a name, of name_sets_.
     std::uint32_t name = 0;      // State of the automaton.
     friend auto operator<=>(const Place&, const Place&) = default;
   };
@@ -131,15 +149,18 @@ class ObjectTerms final : public LazyTerms {
   TermId ExpandName(TermPool& pool, const Place& place) {
     std::vector<TermId> choices;
     const CharDfa::State& name = plan_.keys.states[place.name];
-    if (name.label != 0 && Allowed(place.progress, name.label - 1)) {
-      const TermId parts[] = {pool.Text("\""), shared_->blanks, pool.Text(":"), shared_->blanks,
-                              ValueOf(pool, place.progress, plan_.classes[name.label - 1])};
-      choices.push_back(pool.Concat(parts));
+    const NameSet names = name_sets_[place.progress];
+    const auto may_be = [&](std::size_t label) {
+      return (names[(label - 1) / 64] >> ((label - 1) % 64) & 1) != 0;
+    };
+    if (name.label != 0 && may_be(name.label)) {
+      choices.push_back(pool.Concat(pool.Text("\""), pool.Result(name.label - 1)));
     }
-    for (const auto& [character, next] : shared_->speller.Moves(name)) {
-      if (!MayReach(allowed_[place.progress], next)) continue;
-      choices.push_back(pool.Concat(
-          character, pool.Lazy(source_, places_.NumberOf({Where::kName, place.progress, next}))));
+    for (const auto& [character, next] : MovesOf(place.name)) {
+      const std::uint32_t left = NamesFrom(names, next);
+      if (left == kNoNames) continue;
+      const std::uint32_t there = places_.NumberOf({Where::kName, left, next});
+      choices.push_back(pool.Concat(character, pool.Lazy(source_, there)));
     }
     return pool.Alternate(choices);
   }
@@ -155,15 +176,20 @@ class ObjectTerms final : public LazyTerms {
     return pool.Alternate(choices);
   }
 
-  bool Allowed(std::uint32_t progress, std::size_t member) const {
-    return (allowed_[progress][member / 64] >> (member % 64) & 1) != 0;
+  // The same in every place of the object.
+  const JsonSpeller::Moves& MovesOf(std::uint32_t name) {
+    moves_.resize(plan_.keys.states.size());
+    if (!moves_[name]) moves_[name] = shared_->speller.MovesOf(plan_.keys.states[name]);
+    return *moves_[name];
   }
-  bool MayReach(const std::vector<std::uint64_t>& allowed, std::size_t name) const {
-    if (plan_.keys.empty()) return false;
-    for (std::size_t w = 0; w < allowed.size(); ++w) {
-      if ((allowed[w] & plan_.reach[name][w]) != 0) return true;
-    }
-    return false;
+
+  // Which of the names can still be reached from a state of the automaton. Where that is the same,
+  // so is what may come until the name ends, whatever members there were.
+  std::uint32_t NamesFrom(NameSet names, std::size_t state) {
+    if (plan_.keys.empty()) return kNoNames;
+    std::uint64_t any = 0;
+    for (std::size_t w = 0; w < names.size(); ++w) any |= names[w] &= plan_.reach[state][w];
+    return any == 0 ? kNoNames : name_sets_.NumberOf(names);
   }
   std::uint32_t IdOf(ObjectProgress progress) {
     const auto [known, added] =
@@ -179,8 +205,10 @@ class ObjectTerms final : public LazyTerms {
   std::uint32_t source_ = 0;
   Numbered<Place> places_;  // By state.
   std::vector<ObjectProgress> progress_;
-  std::vector<std::vector<std::uint64_t>> allowed_;  // [progress] bits of classes that may come
+  std::vector<NameSet> allowed_;  // [progress] The classes that may come.
+  Numbered<NameSet> name_sets_;
   std::map<ObjectProgress, std::uint32_t> progress_ids_;
+  std::vector<std::optional<JsonSpeller::Moves>> moves_;  // [states of keys]
 };
 
 template <typename Source>
@@ -199,8 +227,9 @@ TermId TermOf(TermPool& pool, const SchemaNode& node, const std::shared_ptr<Shar
     if ((node.plain & TypeBit(type)) != 0) choices.push_back(pool.Text(text));
   }
   for (const NumberSet& set : node.numbers) {
-    choices.push_back(set.AllowsAll() ? AnyNumberTerm(pool)
-                                      : AddLazy(pool, std::make_shared<NumberTerms>(set), 0));
+    choices.push_back(set.AllowsAll()
+                          ? AnyNumberTerm(pool, shared->numbers)
+                          : AddLazy(pool, std::make_shared<NumberTerms>(set, shared->numbers), 0));
   }
   for (const SharedDfa& dfa : node.strings) {
     auto source = std::make_shared<JsonStringTerms>(
@@ -258,7 +287,7 @@ Result<Grammar> CompileJsonSchema(std::string_view text, const JsonSchemaOptions
   }
   Grammar grammar;
   TermPool& pool = *grammar.pool;
-  const auto shared = std::make_shared<Shared>(pool, std::move(nodes));
+  const auto shared = std::make_shared<Shared>(pool, std::move(nodes), options.compact);
   const TermId blanks =
       pool.Repeat(pool.Chars(CodePointSet({{' ', ' '}, {'\t', '\t'}, {'\n', '\n'}, {'\r', '\r'}})),
                   0, kNoMaximum);

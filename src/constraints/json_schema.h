@@ -14,7 +14,8 @@ struct JsonSchemaOptions {
   // `format` is enforced (date, time, date-time, uuid, email, uri, ipv4; others are refused). Else
   // it is an annotation, as the specification has it.
   bool assert_formats = false;
-  // No blanks outside strings. Else any that JSON allows.
+  // One spelling for each value, but for the order of members: no blanks outside strings, numbers
+  // and strings plain (NumberSpelling, StringSpelling). Else all spellings that JSON allows.
   bool compact = false;
   // Blanks before and after the whole value, too: a text is then never complete, only allowed to
   // end. For judging texts; generation ends with the value.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -34,6 +35,35 @@ std::string ErrorOf(const std::string& schema, JsonSchemaOptions options = {}) {
   const auto grammar = CompileJsonSchema(schema, options);
   EXPECT_FALSE(grammar) << schema;
   return grammar ? "" : grammar.error().message;
+}
+
+// A value as `--json-layout compact` has it, of numbers as they are.
+std::string Written(const JsonValue& value) {
+  const auto quoted = [](const std::string& text) {
+    return nlohmann::json(text).dump(-1, ' ', /*ensure_ascii=*/false);
+  };
+  std::string all;
+  switch (value.kind) {
+    case JsonValue::Kind::kNull:
+      return "null";
+    case JsonValue::Kind::kFalse:
+      return "false";
+    case JsonValue::Kind::kTrue:
+      return "true";
+    case JsonValue::Kind::kNumber:
+      return value.text;
+    case JsonValue::Kind::kString:
+      return quoted(value.text);
+    case JsonValue::Kind::kArray:
+      for (const JsonValue& item : value.items) all += (all.empty() ? "" : ",") + Written(item);
+      return "[" + all + "]";
+    case JsonValue::Kind::kObject:
+      for (const auto& [name, member] : value.members) {
+        all += (all.empty() ? "" : ",") + quoted(name) + ":" + Written(member);
+      }
+      return "{" + all + "}";
+  }
+  return all;
 }
 
 TEST(JsonSchema, Types) {
@@ -180,7 +210,55 @@ TEST(JsonSchema, References) {
 TEST(JsonSchema, LayoutAndBlanks) {
   Check("{\"type\":\"array\"}", {"[ 1 ,\t2\n]"}, {" []", "[] "});
   Check("{\"type\":\"array\"}", {" []\n", "[1, 2]"}, {"[1 2]"}, {.outer_blanks = true});
-  Check("{}", {"[1,{\"a b\":2}]"}, {"[1, 2]", "{\"a\" :1}"}, {.compact = true});
+}
+
+// One spelling of each value, in any order of members.
+TEST(JsonSchema, CompactLayout) {
+  Check("{}",
+        {"[1,{\"a b\":2}]", R"({"b":-0.5,"a":[100,"x"]})", R"({"a":"é\n\u001f/","b":null})", "[]"},
+        {"[1, 2]", "{\"a\" :1}", "[1.0]", "[-0]", "[1e2]", R"(["\u0061"])", R"(["\/"])",
+         R"({"\u0061":1})", "{ }"},
+        {.compact = true});
+}
+
+// What is written compactly is a text of the schema, and no other text is its value but one with
+// the members in another order.
+TEST(JsonSchema, CompactLayoutIsNarrower) {
+  const std::uint64_t seed = 21;
+  std::mt19937_64 random(seed);
+  for (const char* schema :
+       {"{}", R"({"type":"object","properties":{"a":{"type":"integer","minimum":-20},
+                  "b\n":{"type":"string","maxLength":4},"c":{"multipleOf":0.25,"maximum":3}}})",
+        R"({"type":"array","items":{"type":["number","string"],"minimum":0.5}})"}) {
+    SCOPED_TRACE(std::string(schema) + " seed " + std::to_string(seed));
+    Recognizer any(CompileJsonSchema(schema, {}).value());
+    Recognizer compact(CompileJsonSchema(schema, {.compact = true}).value());
+    for (int trial = 0; trial < 60; ++trial) {
+      const std::string text = RandomText(compact, random, 40);
+      if (!Accepts(compact, text)) continue;  // Cut off.
+      EXPECT_TRUE(Accepts(any, text)) << text;
+      const JsonValue value = ParseJson("test", text).value();
+      EXPECT_EQ(Written(value), text);
+    }
+  }
+}
+
+// A name that the schema does not know may come twice; where that would matter, it is refused.
+TEST(JsonSchema, RepeatedNames) {
+  Check("{}", {R"({"x":1,"x":2})"}, {});
+  Check(R"({"type":"object","minProperties":1})", {R"({"x":1,"x":2})"}, {"{}"});
+  Check(R"({"type":"object","minProperties":3,"propertyNames":{"enum":["a","b","c"]}})",
+        {R"({"c":1,"a":2,"b":3})"}, {R"({"a":1,"a":2,"b":3})", R"({"a":1,"b":2})"});
+  Check(R"({"type":"object","minProperties":2,"required":["a"]})", {R"({"x":1,"a":2})"},
+        {R"({"a":1,"a":2})", R"({"a":1})", R"({"x":1,"x":2})"});
+  Check(R"({"type":"object","minProperties":2,"properties":{"a":{},"b":{}},
+            "additionalProperties":false})",
+        {R"({"b":1,"a":2})"}, {R"({"a":1,"a":2})"});
+  EXPECT_THAT(ErrorOf(R"({"type":"object","minProperties":2})"), HasSubstr("names might repeat"));
+  EXPECT_THAT(ErrorOf(R"({"not":{"additionalProperties":{"type":"null"}}})"),
+              HasSubstr("names might repeat"));
+  Check(R"({"type":"object","not":{"additionalProperties":false,"properties":{"a":{}}}})",
+        {R"({"a":1,"x":1})", R"({"x":1,"x":2})"}, {R"({"a":1})", "{}"});
 }
 
 TEST(JsonSchema, Formats) {

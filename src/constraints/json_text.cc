@@ -1,5 +1,7 @@
 #include "constraints/json_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace kvasir::constraints {
@@ -22,11 +24,29 @@ TermId JsonSpeller::Character(const CodePointSet& set) {
   const auto known = characters_.find(set);
   if (known != characters_.end()) return known->second;
   const CodePointSet escaped_only({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
-  const TermId term =
-      pool_.Alternate(pool_.Chars(set.Minus(escaped_only)),
-                      pool_.Concat(pool_.Chars(CodePointSet::Of('\\')), Escapes(set)));
+  const TermId escapes = spelling_ == StringSpelling::kPlain
+                             ? PlainEscapes(set.Intersect(escaped_only))
+                             : Escapes(set);
+  const TermId term = pool_.Alternate(pool_.Chars(set.Minus(escaped_only)),
+                                      pool_.Concat(pool_.Chars(CodePointSet::Of('\\')), escapes));
   characters_.emplace(set, term);
   return term;
+}
+
+TermId JsonSpeller::PlainEscapes(const CodePointSet& set) {
+  std::vector<TermId> choices;
+  CodePointSet left = set;
+  for (const auto& [letter, c] : kShortEscapes) {
+    if (!left.Contains(c)) continue;
+    choices.push_back(pool_.Chars(CodePointSet::Of(static_cast<std::uint8_t>(letter))));
+    left = left.Minus(CodePointSet::Of(c));
+  }
+  for (const CodePointRange& range : left.ranges()) {
+    for (std::uint32_t c = range.first; c <= range.last; ++c) {
+      choices.push_back(pool_.Text(fmt::format("u{:04x}", c)));
+    }
+  }
+  return pool_.Alternate(choices);
 }
 
 TermId JsonSpeller::Escapes(const CodePointSet& set) {
@@ -94,10 +114,10 @@ TermId JsonSpeller::Hex(const NumberRanges& ranges, int digits) {
   return hex_[{ranges, digits}] = pool_.Alternate(choices);
 }
 
-std::vector<std::pair<TermId, std::uint32_t>> JsonSpeller::Moves(const CharDfa::State& state) {
+JsonSpeller::Moves JsonSpeller::MovesOf(const CharDfa::State& state) {
   std::map<std::uint32_t, std::vector<CodePointRange>> by_next;
   for (const CharDfa::Edge& edge : state.edges) by_next[edge.next].push_back(edge.range);
-  std::vector<std::pair<TermId, std::uint32_t>> moves;
+  Moves moves;
   for (auto& [next, ranges] : by_next) {
     moves.push_back({Character(CodePointSet(std::move(ranges))), next});
   }
@@ -107,7 +127,7 @@ std::vector<std::pair<TermId, std::uint32_t>> JsonSpeller::Moves(const CharDfa::
 TermId JsonStringTerms::Expand(TermPool& pool, std::uint32_t state) {
   std::vector<TermId> choices;
   if (dfa_->states[state].label != 0) choices.push_back(pool.Text("\""));
-  for (const auto& [character, next] : speller_->Moves(dfa_->states[state])) {
+  for (const auto& [character, next] : speller_->MovesOf(dfa_->states[state])) {
     choices.push_back(pool.Concat(character, pool.Lazy(source_, next)));
   }
   return pool.Alternate(choices);

@@ -194,5 +194,35 @@ TEST_F(MaskOracle, OfSchemas) {
             [](LanguageWriter& writer) { return writer.Schema(2); });
 }
 
+// Where masks take a short cut: runs of characters whichever they are, of a bounded length or not,
+// with something else to come behind them; names and what waits behind names; nested values.
+TEST_F(MaskOracle, OfRunsAndNames) {
+  const std::string plain = R"([^"\\\x00-\x1F\x7F-\x9F])";
+  std::uint64_t seed = 900;
+  for (const std::string& grammar :
+       {"root ::= (w \"-\"?)* \"\\\"\"\nw ::= " + plain + "{1,3}\n",
+        "root ::= \"\\\"\" w \"\\\"\"\nw ::= " + plain + "{2,5}\n",
+        "root ::= w \"\\\"\" w\nw ::= " + plain + "+ | \"\\\\\" w\n",
+        "root ::= \"[\" root* \"]\" | w\nw ::= " + plain + "{0,14} [x-z]\n"}) {
+    Check({.kind = ConstraintKind::kGrammar, .texts = {grammar}}, ++seed);
+  }
+  for (const char* schema :
+       {R"({"type":"array","items":{"type":"string","maxLength":3}})",
+        R"({"type":"string","minLength":2,"maxLength":14})",
+        R"({"type":"array","items":{"type":"object","minProperties":1,"maxProperties":2}})",
+        R"({"type":"object","properties":{"a":{},"ab":{"type":"integer"},"abc":{"const":"ab"}},
+            "required":["ab"],"additionalProperties":{"type":"boolean"}})",
+        R"({"type":"object","properties":{"a":{"$ref":"#"},"ab":{"$ref":"#"},"b":{"type":"null"}},
+            "additionalProperties":false,"maxProperties":2})",
+        R"({"type":"object","patternProperties":{"^a":{"type":"integer","minimum":0}},
+            "propertyNames":{"maxLength":4},"oneOf":[{"required":["a"]},{"required":["b"]}]})"}) {
+    for (const bool compact : {false, true}) {
+      ConstraintSpec spec = {.kind = ConstraintKind::kJsonSchema, .texts = {schema}};
+      spec.json.compact = compact;
+      Check(spec, ++seed);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kvasir::constraints

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "constraints/regex.h"
-
 namespace kvasir::constraints {
 namespace {
 
@@ -76,7 +74,7 @@ bool HoldsBetween(const NumberSet& set, const NumberBound& low,
 }
 
 // The set's numbers >= 0, or, negated, its numbers <= 0.
-NumberSet Half(const NumberSet& set, bool negative) {
+NumberSet HalfOf(const NumberSet& set, bool negative) {
   NumberSet half = set;
   if (negative) {
     half.min = set.max;
@@ -128,9 +126,9 @@ Span Exponents(const NumberSet& half, const BigInt& digits) {
   return span;
 }
 
-// Whether a number of the half set begins with these significant digits (> 0), at any scale.
+// Whether a number of the half set, which holds some, begins with these significant digits (> 0),
+// at any scale.
 bool SomeBeginsWith(const NumberSet& half, const BigInt& digits) {
-  if (half.empty()) return false;
   if (!half.max) return true;  // Far up the numbers that begin so are many in a row.
   const std::int64_t width = DecimalDigits(digits);
   const std::int64_t high = DecimalDigits(half.max->value.digits) + half.max->value.exponent;
@@ -142,7 +140,7 @@ bool SomeBeginsWith(const NumberSet& half, const BigInt& digits) {
   } else {
     return half.max->value.digits > 0;  // As small as one likes.
   }
-  for (std::int64_t scale = std::min(low, high) - width - 1; scale <= high - width + 1; ++scale) {
+  for (std::int64_t scale = high - width + 1; scale >= std::min(low, high) - width - 1; --scale) {
     if (HoldsBetween(half, {{digits, scale}, false},
                      NumberBound{{BigInt(digits + 1), scale}, true})) {
       return true;
@@ -170,6 +168,7 @@ bool SomeExponentBeginsWith(Span span, std::string_view text) {
 // A text taken apart as a number.
 struct Parts {
   bool negative = false;
+  bool point = false;
   std::string digits;  // Before and after the point.
   std::int64_t fraction = 0;
   bool has_exponent = false, signed_exponent = false, down = false;
@@ -189,6 +188,7 @@ Parts TakeNumberApart(std::string_view text) {
   parts.complete = !parts.digits.empty();
   if (parts.complete && i < text.size() && text[i] == '.') {
     ++i;
+    parts.point = true;
     const std::size_t begin = i;
     while (digit()) parts.digits += text[i++];
     parts.fraction = static_cast<std::int64_t>(i - begin);
@@ -213,6 +213,33 @@ BigInt ToBigInt(std::string digits) {
   return digits.empty() ? BigInt(0) : BigInt(digits);
 }
 
+// Of plain spellings: more digits make a number larger, but not by one of the last digit.
+NumberPrefix JudgePlain(const NumberSet& half, const Parts& parts) {
+  if (parts.has_exponent) return {};
+  const BigInt digits = ToBigInt(parts.digits);
+  const Decimal value = {digits, -parts.fraction};
+  if (parts.digits.empty()) {  // A minus sign, not before 0.
+    return {false, HoldsBetween(half, {{0, 0}, true}, std::nullopt)};
+  }
+  NumberPrefix judged;
+  judged.accepted = parts.complete && !(parts.fraction > 0 && parts.digits.back() == '0') &&
+                    !(parts.negative && digits == 0) && half.Contains(value);
+  judged.possible =
+      judged.accepted ||
+      HoldsBetween(half, {value, true}, NumberBound{{BigInt(digits + 1), -parts.fraction}, true});
+  if (judged.possible || parts.point || digits == 0) return judged;
+  // More digits before the point. Without a maximum there are always some.
+  const std::int64_t most = half.max ? DecimalDigits(half.max->value.digits) +
+                                           half.max->value.exponent - DecimalDigits(digits)
+                                     : 0;
+  judged.possible = !half.max;
+  for (std::int64_t scale = most; scale > 0 && !judged.possible; --scale) {
+    judged.possible = HoldsBetween(half, {{digits, scale}, false},
+                                   NumberBound{{BigInt(digits + 1), scale}, true});
+  }
+  return judged;
+}
+
 }  // namespace
 
 bool NumberSet::Contains(const Decimal& value) const {
@@ -223,7 +250,7 @@ bool NumberSet::Contains(const Decimal& value) const {
 
 bool NumberSet::empty() const {
   for (const bool negative : {false, true}) {
-    const NumberSet half = Half(*this, negative);
+    const NumberSet half = HalfOf(*this, negative);
     if (HoldsBetween(half, *half.min, std::nullopt)) return false;
   }
   return true;
@@ -249,29 +276,45 @@ std::optional<NumberSet> NumberSet::Intersect(const NumberSet& other) const {
   return both;
 }
 
-NumberPrefix JudgeNumber(const NumberSet& set, std::string_view text) {
+NumberJudge::NumberJudge(const NumberSet& set, NumberSpelling spelling)
+    : spelling_(spelling), empty_(set.empty()) {
+  for (const bool negative : {false, true}) {
+    Half& half = halves_[negative ? 1 : 0];
+    half.set = HalfOf(set, negative);
+    half.empty = !HoldsBetween(half.set, *half.set.min, std::nullopt);
+    half.has_zero = half.set.Contains({0, 0});
+    const auto& unit = half.set.multiple_of;
+    half.open_ended = !half.set.max && half.set.min->value == Decimal{0, 0} &&
+                      !half.set.not_multiple_of &&
+                      (!unit || unit->digits == PowerOfTen(DecimalDigits(unit->digits) - 1));
+  }
+}
+
+NumberPrefix NumberJudge::Judge(std::string_view text) const {
   const Parts parts = TakeNumberApart(text);
+  if (!parts.valid) return {};
+  if (text.empty()) return {false, !empty_};
+  const Half& half = OfSign(parts.negative);
+  if (half.empty) return {};
+  if (spelling_ == NumberSpelling::kPlain) return JudgePlain(half.set, parts);
+  if (parts.digits.empty()) return {false, true};
   NumberPrefix judged;
-  if (!parts.valid) return judged;
-  if (text.empty()) return {false, !set.empty()};
-  const NumberSet half = Half(set, parts.negative);
-  if (parts.digits.empty()) return {false, !half.empty()};
   const BigInt digits = ToBigInt(parts.digits);
   const bool zero = digits == 0;
-  const bool has_zero = half.Contains({0, 0});
-  const Span span = zero ? Span{0, 0} : Exponents(half, digits);
+  const Span span =
+      zero || (!parts.complete && !parts.has_exponent) ? Span{0, 0} : Exponents(half.set, digits);
   if (parts.complete) {
     std::int64_t exponent = 0;
     for (const char c : parts.exponent) {
       exponent = std::min<std::int64_t>(exponent * 10 + (c - '0'), kInfinity / 4);
     }
     exponent = (parts.down ? -exponent : exponent) - parts.fraction;
-    judged.accepted = zero ? has_zero : exponent >= span.low && exponent <= span.high;
+    judged.accepted = zero ? half.has_zero : exponent >= span.low && exponent <= span.high;
   }
   if (!parts.has_exponent) {
-    judged.possible = zero ? !half.empty() : SomeBeginsWith(half, digits);
+    judged.possible = zero || SomeBeginsWith(half.set, digits);
   } else if (zero) {
-    judged.possible = has_zero;
+    judged.possible = half.has_zero;
   } else {
     // The exponent as written is the number's plus the digits behind the point.
     const Span up{span.low <= -kInfinity ? -kInfinity : span.low + parts.fraction,
@@ -286,33 +329,33 @@ NumberPrefix JudgeNumber(const NumberSet& set, std::string_view text) {
   return judged;
 }
 
-TermId NumberTerms::Expand(TermPool& pool, std::uint32_t state) {
-  std::vector<TermId> choices;
-  for (const char c : std::string_view("-0123456789.eE+")) {
-    std::string text = texts_[state] + c;
-    const NumberPrefix judged = JudgeNumber(set_, text);
-    if (!judged.possible) continue;
-    // It can be continued if some longer text is in the set: after one more character.
-    bool continues = false;
-    for (const char d : std::string_view("0123456789.eE+-")) {
-      continues = continues || JudgeNumber(set_, text + d).possible;
-    }
-    TermId rest = kNothingTerm;
-    if (continues) {
-      rest = pool.Lazy(source_, static_cast<std::uint32_t>(texts_.size()));
-      texts_.push_back(std::move(text));
-    }
-    if (judged.accepted) rest = pool.Alternate(rest, kEmptyTerm);
-    choices.push_back(
-        pool.Concat(pool.Chars(CodePointSet::Of(static_cast<std::uint8_t>(c))), rest));
+// Where only multiples of a power of ten count, or nothing does, of the digits only the zeros
+// behind the last other one matter, and how many stand behind the point.
+std::string NumberJudge::Representative(std::string_view text) const {
+  const std::size_t sign = text.starts_with('-') ? 1 : 0;
+  const Half& half = OfSign(sign == 1);
+  const std::size_t point = text.find('.');
+  const std::size_t last = text.find_last_of("123456789");
+  if (!half.open_ended || last == std::string_view::npos ||
+      text.find_first_of("eE") != std::string_view::npos) {
+    return std::string(text);
   }
-  return pool.Alternate(choices);
-}
-
-TermId AnyNumberTerm(TermPool& pool) {
-  return RegexTerm(pool, "-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?", RegexDialect::kPlain,
-                   RegexMatch::kWhole)
-      .value();
+  std::string short_text(text.substr(0, sign));
+  if (point == std::string_view::npos) {
+    short_text += '1';
+    if (half.set.multiple_of) short_text += text.substr(last + 1);
+    return short_text;
+  }
+  if (!half.set.multiple_of)
+    return short_text + (text.ends_with('.') ? "1." : text.ends_with('0') ? "1.0" : "1.1");
+  if (last < point) {
+    short_text += '1';
+    return short_text += text.substr(last + 1);
+  }
+  short_text += "1.";
+  short_text.append(last - point - 1, '0');
+  short_text += '1';
+  return short_text += text.substr(last + 1);
 }
 
 }  // namespace kvasir::constraints

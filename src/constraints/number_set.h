@@ -3,13 +3,12 @@
 #ifndef KVASIR_CONSTRAINTS_NUMBER_SET_H_
 #define KVASIR_CONSTRAINTS_NUMBER_SET_H_
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "constraints/decimal.h"
-#include "constraints/term.h"
 
 namespace kvasir::constraints {
 
@@ -34,30 +33,43 @@ struct NumberSet {
   std::optional<NumberSet> Intersect(const NumberSet& other) const;
 };
 
+// Which spellings of a number are texts.
+enum class NumberSpelling {
+  kAny,    // All of JSON's.
+  kPlain,  // One for each number: no exponent, no needless zero behind the point, no -0.
+};
+
 // What a text that begins as a JSON number (RFC 8259 §6) is to a set.
 struct NumberPrefix {
-  bool accepted = false;  // It is a number of the set.
+  bool accepted = false;  // It is a number of the set, spelled so.
   bool possible = false;  // It is, or some longer text is.
 };
-// Nothing may be known of the text; what is no beginning of a JSON number is neither.
-NumberPrefix JudgeNumber(const NumberSet& set, std::string_view text);
 
-// The JSON numbers of one set; the state is an index of a text read so far, 0 the empty one.
-class NumberTerms final : public LazyTerms {
+// Judges beginnings of the numbers of one set. Immutable.
+class NumberJudge {
  public:
-  explicit NumberTerms(NumberSet set) : set_(std::move(set)), texts_{""} {}
-  TermId Expand(TermPool& pool, std::uint32_t state) override;
-  // Set by whoever adds the source to a pool.
-  void set_source(std::uint32_t source) { source_ = source; }
+  explicit NumberJudge(const NumberSet& set, NumberSpelling spelling = NumberSpelling::kAny);
+
+  // Nothing may be known of the text; what is no beginning of a JSON number is neither.
+  NumberPrefix Judge(std::string_view text) const;
+  // A text, as short as may be, that the same texts follow and that is accepted alike. Requires one
+  // that is possible.
+  std::string Representative(std::string_view text) const;
+  NumberSpelling spelling() const { return spelling_; }
 
  private:
-  const NumberSet set_;
-  std::vector<std::string> texts_;
-  std::uint32_t source_ = 0;
-};
+  struct Half {
+    NumberSet set;  // What the numbers of this sign are without it.
+    bool empty = false;
+    bool has_zero = false;
+    bool open_ended = false;  // Only multiples of a power of ten are told from other numbers.
+  };
+  const Half& OfSign(bool negative) const { return halves_[negative ? 1 : 0]; }
 
-// All JSON numbers.
-TermId AnyNumberTerm(TermPool& pool);
+  NumberSpelling spelling_;
+  bool empty_;
+  std::array<Half, 2> halves_;  // >= 0, <= 0
+};
 
 }  // namespace kvasir::constraints
 

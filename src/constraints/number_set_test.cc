@@ -11,6 +11,7 @@
 #include "constraints/decimal.h"
 #include "constraints/json_text.h"
 #include "constraints/language_test_util.h"
+#include "constraints/number_terms.h"
 #include "constraints/regex.h"
 
 namespace kvasir::constraints {
@@ -57,6 +58,33 @@ TEST(NumberSet, Empty) {
 
 // Every text of a small world: what is accepted is in the set by plain arithmetic, and what is
 // possible begins something accepted, which is looked for among longer texts.
+NumberPrefix JudgeNumber(const NumberSet& set, std::string_view text) {
+  return NumberJudge(set).Judge(text);
+}
+
+// The judge against the set and the texts of the spelling, among them all beginnings of each.
+void CheckTexts(const NumberSet& set, NumberSpelling spelling, Recognizer& numbers,
+                const std::vector<std::string>& texts) {
+  const NumberJudge judge(set, spelling);
+  for (const std::string& text : texts) {
+    const NumberPrefix judged = judge.Judge(text);
+    const bool wanted = Accepts(numbers, text) && set.Contains(Decimal::Parse(text).value());
+    ASSERT_EQ(judged.accepted, wanted) << text;
+    for (std::size_t length = 0; wanted && length <= text.size(); ++length) {
+      ASSERT_TRUE(judge.Judge(text.substr(0, length)).possible)
+          << text.substr(0, length) << " of " << text;
+    }
+    if (judged.possible && !judged.accepted) {
+      // One more character must be possible, too.
+      bool next = false;
+      for (const char c : std::string("0123456789.eE+-")) {
+        next = next || judge.Judge(text + c).possible;
+      }
+      ASSERT_TRUE(next) << text;
+    }
+  }
+}
+
 TEST(NumberSet, JudgesEveryBeginning) {
   std::vector<NumberSet> sets = {NumberSet(),
                                  Between("1", "5"),
@@ -76,39 +104,36 @@ TEST(NumberSet, JudgesEveryBeginning) {
     sets.push_back(sets[i]);
     sets.back().multiple_of = Decimal{5, -1};
   }
-  // Texts of at most 6 characters over few letters; JSON numbers among them by a regex.
-  Grammar grammar;
-  grammar.start = AnyNumberTerm(*grammar.pool);
-  Recognizer numbers(std::move(grammar));
-  std::vector<std::string> texts = {""};
-  for (std::size_t i = 0; i < texts.size() && texts[i].size() < 6; ++i) {
-    for (const char c : std::string("-01579.e")) {
-      const std::string text = texts[i] + c;
-      if (AcceptsPrefix(numbers, text)) texts.push_back(text);
+  for (const NumberSpelling spelling : {NumberSpelling::kAny, NumberSpelling::kPlain}) {
+    // Texts of at most 6 characters over few letters; JSON numbers among them by a regex.
+    Grammar grammar;
+    grammar.start = AnyNumberTerm(*grammar.pool, spelling);
+    Recognizer numbers(std::move(grammar));
+    std::vector<std::string> texts = {""};
+    for (std::size_t i = 0; i < texts.size() && texts[i].size() < 6; ++i) {
+      for (const char c : std::string("-01579.e")) {
+        const std::string text = texts[i] + c;
+        if (AcceptsPrefix(numbers, text)) texts.push_back(text);
+      }
     }
+    for (std::size_t s = 0; s < sets.size(); ++s) CheckTexts(sets[s], spelling, numbers, texts);
   }
-  for (std::size_t s = 0; s < sets.size(); ++s) {
-    std::vector<bool> leads(texts.size(), false);
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      const NumberPrefix judged = JudgeNumber(sets[s], texts[i]);
-      const bool wanted =
-          Accepts(numbers, texts[i]) && sets[s].Contains(Decimal::Parse(texts[i]).value());
-      ASSERT_EQ(judged.accepted, wanted) << "set " << s << ": " << texts[i];
-      if (wanted) {
-        for (std::size_t length = 0; length <= texts[i].size(); ++length) {
-          ASSERT_TRUE(JudgeNumber(sets[s], texts[i].substr(0, length)).possible)
-              << "set " << s << ": " << texts[i].substr(0, length) << " of " << texts[i];
-        }
-      }
-      if (judged.possible && !judged.accepted) {
-        // One more character must be possible, too.
-        bool next = false;
-        for (const char c : std::string("0123456789.eE+-")) {
-          next = next || JudgeNumber(sets[s], texts[i] + c).possible;
-        }
-        ASSERT_TRUE(next) << "set " << s << ": " << texts[i];
-      }
-    }
+}
+
+// Every number has one plain spelling: what Python and JavaScript write of whole numbers, and of
+// others where they need no exponent.
+TEST(NumberSet, PlainSpelling) {
+  Grammar grammar;
+  grammar.start = AnyNumberTerm(*grammar.pool, NumberSpelling::kPlain);
+  Recognizer numbers(std::move(grammar));
+  for (const char* text : {"0", "7", "-7", "10", "1200", "0.5", "-0.5", "10.25", "0.001", "-10.01",
+                           "123456789012345678901234567890"}) {
+    EXPECT_TRUE(Accepts(numbers, text)) << text;
+    EXPECT_TRUE(NumberJudge({}, NumberSpelling::kPlain).Judge(text).accepted) << text;
+  }
+  for (const char* text : {"-0", "1.0", "1.50", "01", "1e0", "1E2", "-0.0", "0.", ".5", "+1"}) {
+    EXPECT_FALSE(Accepts(numbers, text)) << text;
+    EXPECT_FALSE(NumberJudge({}, NumberSpelling::kPlain).Judge(text).accepted) << text;
   }
 }
 
@@ -165,7 +190,7 @@ TEST(JsonSpeller, SpellsEveryCharacter) {
                                CodePointSet({{8, 0x22}, {0x61, 0x61}, {0x6625, 0xE000}})};
   for (const CodePointSet& set : sets) {
     Grammar grammar;
-    grammar.start = JsonSpeller(*grammar.pool).Character(set);
+    grammar.start = JsonSpeller(*grammar.pool, StringSpelling::kAny).Character(set);
     Recognizer recognizer(std::move(grammar));
     for (const std::uint32_t c : some) {
       std::string plain;
@@ -181,6 +206,20 @@ TEST(JsonSpeller, SpellsEveryCharacter) {
     EXPECT_EQ(Accepts(recognizer, "\\n"), set.Contains('\n'));
     EXPECT_FALSE(Accepts(recognizer, "\\ud800"));
     EXPECT_FALSE(Accepts(recognizer, "\\udc00"));
+  }
+}
+
+TEST(JsonSpeller, PlainSpelling) {
+  Grammar grammar;
+  grammar.start = JsonSpeller(*grammar.pool, StringSpelling::kPlain).Character(CodePointSet::All());
+  Recognizer recognizer(std::move(grammar));
+  for (const char* text : {"a", "/", "\x7F", "é", "春", "\\n", "\\\"", "\\\\", "\\b", "\\f", "\\r",
+                           "\\t", "\\u0000", "\\u001f", "\\u000b"}) {
+    EXPECT_TRUE(Accepts(recognizer, text)) << text;
+  }
+  for (const char* text :
+       {"\\u0061", "\\/", "\\u000a", "\\u001F", "\\u0022", "\n", "\"", "\\u6625"}) {
+    EXPECT_FALSE(Accepts(recognizer, text)) << text;
   }
 }
 

@@ -11,12 +11,14 @@ namespace kvasir::constraints {
 
 Recognizer::Recognizer(Grammar grammar, std::size_t max_bytes)
     : grammar_(std::move(grammar)), max_bytes_(max_bytes) {
-  states_.emplace_back();
-  states_[kDeadState].next.fill(kDeadState);
+  states_.push_back(std::make_unique<State>());
+  states_[kDeadState]->last = 255;
+  states_[kDeadState]->first = 0;
   const StackId bottom = InternStack({{kEmptyTerm, kNoStack}});
   OpenTerm(grammar_.start, bottom);
   CloseAll();
   start_ = InternState();
+  outside_ = InternStack({{kEmptyTerm, kUnknownStack}});
 }
 
 base::Result<void> Recognizer::Status() const {
@@ -25,7 +27,8 @@ base::Result<void> Recognizer::Status() const {
       base::MakeError(base::ErrorCode::kUsage,
                       "constraint: the ways to read this text need more than {} MiB, the limit",
                       max_bytes_ >> 20),
-      "rules that read one text in many ways, and counts inside each other, need much");
+      "rules that read one text in many ways, and counts inside each other, need much; "
+      "--constraint-memory sets the limit");
 }
 
 void Recognizer::OpenTerm(TermId term, StackId stack) {
@@ -49,6 +52,8 @@ void Recognizer::TakeApartOpen() {
             const Waiting waiting = stacks_[stack][i];
             if (waiting.below == kNoStack) {
               may_end_ = true;
+            } else if (waiting.below == kUnknownStack) {
+              may_leave_ = true;
             } else {
               OpenTerm(waiting.rest, waiting.below);
             }
@@ -65,6 +70,19 @@ void Recognizer::TakeApartOpen() {
             for (const Waiting& waiting : stacks_[stack]) AddCall({rank, rule, waiting});
           } else {
             AddCall({rank, rule, {rest, stack}});
+          }
+        },
+        [&](TermId entered, TermId rest) {
+          OpenTerm(entered, InternStack({{rest, stack}}));
+        },
+        [&](std::uint32_t result) {
+          for (std::size_t i = 0; i < stacks_[stack].size(); ++i) {
+            const Waiting waiting = stacks_[stack][i];
+            if (waiting.below == kUnknownStack) {
+              may_leave_ = true;
+            } else {
+              OpenTerm(pool.Selected(waiting.rest, result), waiting.below);
+            }
           }
         },
         [&](TermId other) { OpenTerm(other, stack); });
@@ -114,7 +132,7 @@ void Recognizer::DropCovered(std::vector<T>& all, Covers covers) {
 
 bool Recognizer::Within(StackId less, StackId more) {
   if (less == more) return true;
-  if (less == kNoStack || more == kNoStack) return false;
+  if (less >= kUnknownStack || more >= kUnknownStack) return false;
   const std::uint64_t key = std::uint64_t{less} << 32 | more;
   const auto known = within_.find(key);
   if (known != within_.end()) return known->second;
@@ -123,7 +141,7 @@ bool Recognizer::Within(StackId less, StackId more) {
   // What is below is asked of what is known only, so that this does not descend.
   const auto below = [&](StackId x, StackId y) {
     if (x == y) return true;
-    if (x == kNoStack || y == kNoStack) return false;
+    if (x >= kUnknownStack || y >= kUnknownStack) return false;
     const auto found = within_.find(std::uint64_t{x} << 32 | y);
     return found != within_.end() && found->second;
   };
@@ -156,6 +174,9 @@ Recognizer::StackId Recognizer::InternStack(std::vector<Waiting> waiting) {
   return same.back();
 }
 
+// A state without its positions, with its places in the lists and what memory management adds.
+constexpr std::size_t kStateBytes = 224;
+
 StateId Recognizer::InternState() {
   std::sort(positions_.begin(), positions_.end());
   positions_.erase(std::unique(positions_.begin(), positions_.end()), positions_.end());
@@ -164,26 +185,30 @@ StateId Recognizer::InternState() {
            Within(less.stack, more.stack);
   });
   const bool may_end = std::exchange(may_end_, false);
-  if (positions_.empty() && !may_end) return kDeadState;
-  const std::uint64_t hash =
-      base::HashSpan64(std::span<const Position>(positions_), may_end ? 1 : 0);
+  const bool may_leave = std::exchange(may_leave_, false);
+  if (positions_.empty() && !may_end && !may_leave) return kDeadState;
+  const std::uint64_t hash = base::HashSpan64(std::span<const Position>(positions_),
+                                              (may_end ? 1u : 0u) + (may_leave ? 2u : 0u));
   std::vector<StateId>& same = state_ids_[hash];
   for (const StateId id : same) {
-    if (states_[id].may_end == may_end && states_[id].positions == positions_) {
+    const State& known = *states_[id];
+    if (known.may_end == may_end && known.may_leave == may_leave && known.positions == positions_) {
       positions_.clear();
       return id;
     }
   }
   same.push_back(static_cast<StateId>(states_.size()));
-  kept_bytes_ += sizeof(State) + positions_.size() * sizeof(Position);
-  State& state = states_.emplace_back();
+  kept_bytes_ += kStateBytes + positions_.size() * sizeof(Position);
+  State& state = *states_.emplace_back(std::make_unique<State>());
   state.positions = std::exchange(positions_, {});
   state.may_end = may_end;
+  state.may_leave = may_leave;
   // What no position allows is dead without being computed.
-  state.next.fill(kDeadState);
   for (const Position& position : state.positions) {
     for (const ByteEdge& edge : grammar_.pool->utf8().edges(position.node)) {
-      std::fill(state.next.begin() + edge.first, state.next.begin() + edge.last + 1, kUnknown);
+      for (unsigned byte = edge.first; byte <= edge.last; ++byte) {
+        state.allowed[byte / 64] |= std::uint64_t{1} << (byte % 64);
+      }
     }
   }
   return same.back();
@@ -193,9 +218,22 @@ StateId Recognizer::Compute(StateId state, std::uint8_t byte) {
   constexpr std::size_t kTermBytes = 3 * sizeof(Term);  // With its place in the index.
   exhausted_ = exhausted_ || kept_bytes_ + grammar_.pool->size() * kTermBytes > max_bytes_;
   if (exhausted_) return kDeadState;
-  for (const Position& position : states_[state].positions) {
+  State& from = *states_[state];
+  // Bytes that lead through the same edges lead to the same state: found at once for all between
+  // first and last.
+  std::uint8_t first = 0, last = 255;
+  for (const Position& position : from.positions) {
     for (const ByteEdge& edge : grammar_.pool->utf8().edges(position.node)) {
-      if (byte < edge.first || byte > edge.last) continue;
+      if (edge.last < byte) {
+        first = std::max<std::uint8_t>(first, edge.last + 1);
+        continue;
+      }
+      if (edge.first > byte) {
+        last = std::min<std::uint8_t>(last, edge.first - 1);
+        break;
+      }
+      first = std::max(first, edge.first);
+      last = std::min(last, edge.last);
       if (edge.next == kWholeCharacter) {
         OpenTerm(position.rest, position.stack);
       } else {
@@ -205,8 +243,41 @@ StateId Recognizer::Compute(StateId state, std::uint8_t byte) {
   }
   CloseAll();
   const StateId next = InternState();
-  states_[state].next[byte] = next;
+  if (from.row == nullptr && from.first > from.last) {
+    from.first = first;
+    from.last = last;
+    from.next = next;
+    return next;
+  }
+  if (from.row == nullptr) MakeRow(from);
+  std::fill(from.row->begin() + first, from.row->begin() + last + 1, next);
   return next;
+}
+
+void Recognizer::MakeRow(State& from) {
+  from.row = std::make_unique<Row>();
+  kept_bytes_ += sizeof(Row);
+  for (std::size_t byte = 0; byte < from.row->size(); ++byte) {
+    (*from.row)[byte] = from.Allows(static_cast<std::uint8_t>(byte)) ? kUnknown : kDeadState;
+  }
+  if (from.first <= from.last) {
+    std::fill(from.row->begin() + from.first, from.row->begin() + from.last + 1, from.next);
+  }
+}
+
+std::vector<StateId> Recognizer::Parts(StateId state) {
+  std::vector<Position> positions = states_[state]->positions;
+  std::stable_sort(positions.begin(), positions.end(),
+                   [](const Position& a, const Position& b) { return a.stack < b.stack; });
+  std::vector<StateId> parts;
+  for (std::size_t i = 0; i < positions.size();) {
+    const StackId stack = positions[i].stack;
+    for (; i < positions.size() && positions[i].stack == stack; ++i) {
+      positions_.push_back({positions[i].node, outside_, positions[i].rest});
+    }
+    parts.push_back(InternState());
+  }
+  return parts;
 }
 
 }  // namespace kvasir::constraints

@@ -249,8 +249,8 @@ Result<void> SchemaNodes::AddClasses(const ObjectShape& shape, ObjectPlan& plan)
       for (const SharedDfa& dfa : selector.known->patterns) index_of(dfa);
     }
   }
-  if (shape.min > 0 && shape.some.size() <= 1) {
-    // Where members are demanded, few possible names are known ones: each counts once.
+  if ((shape.min > 0 || !shape.some.empty()) && shape.some.size() <= 1) {
+    // Where members are demanded, few possible names are known ones: each comes once.
     for (const SharedDfa& dfa : dfas) {
       const auto few = FewStrings(*dfa, kMostNamesListed);
       if (few) names.insert(few->begin(), few->end());
@@ -304,6 +304,35 @@ Result<void> SchemaNodes::AddClasses(const ObjectShape& shape, ObjectPlan& plan)
   return base::Success();
 }
 
+namespace {
+
+// Names that a schema does not list may come twice in a text; of such members a reader keeps one,
+// mostly the last. So they must not be counted on to differ, nor the first one to be kept.
+Result<void> CheckRepeatedNames(const ObjectShape& shape, const ObjectPlan& plan) {
+  for (const MemberClass& member : plan.classes) {
+    if (member.name >= 0) continue;
+    if (shape.min > shape.required.size() + 1) {
+      return MakeError(ErrorCode::kUsage,
+                       "schema: minProperties {} is not supported where more than {} names are "
+                       "possible and only {} members are required: names might repeat",
+                       shape.min, kMostNamesListed, shape.required.size());
+    }
+    const auto differs = [&](const ValueOption& option) {
+      return option.satisfies != member.options.front().satisfies;
+    };
+    if (std::any_of(member.options.begin(), member.options.end(), differs)) {
+      return MakeError(ErrorCode::kUsage,
+                       "schema: a demand on the value of some member ('not' or 'oneOf' with "
+                       "additionalProperties or patternProperties) is not supported where more "
+                       "than {} names are possible: names might repeat",
+                       kMostNamesListed);
+    }
+  }
+  return base::Success();
+}
+
+}  // namespace
+
 Result<ObjectPlan> SchemaNodes::Plan(const ObjectShape& shape) {
   if (shape.some.size() > kMaxSome || (shape.some.size() > 1 && shape.max != kNoMaximum)) {
     return MakeError(ErrorCode::kUsage,
@@ -316,6 +345,7 @@ Result<ObjectPlan> SchemaNodes::Plan(const ObjectShape& shape) {
   plan.max = shape.max;
   plan.some = (SomeMask{1} << shape.some.size()) - 1;
   KV_TRY(AddClasses(shape, plan));
+  KV_TRY(CheckRepeatedNames(shape, plan));
   for (SomeMask bit = 1; shape.some.size() > 1 && bit < plan.some; bit <<= 1) {
     const bool free = std::any_of(plan.classes.begin(), plan.classes.end(), [&](const auto& m) {
       return m.name < 0 && std::any_of(m.options.begin(), m.options.end(),

@@ -85,6 +85,26 @@ TermId TermPool::Lazy(std::uint32_t source, std::uint32_t state) {
   return Intern({.kind = TermKind::kLazy, .a = source, .b = state});
 }
 
+TermId LazyTerms::Select(TermPool&, std::uint32_t, std::uint32_t) { KV_CHECK(false); }
+
+TermId TermPool::Enter(TermId entered, std::uint32_t source, std::uint32_t state) {
+  if (entered == kNothingTerm) return kNothingTerm;
+  const TermId select = Intern({.kind = TermKind::kSelect, .a = source, .b = state});
+  return Intern({.kind = TermKind::kEnter, .a = entered, .b = select});
+}
+
+TermId TermPool::Result(std::uint32_t result) {
+  return Intern({.kind = TermKind::kResult, .a = result});
+}
+
+TermId TermPool::Selected(TermId rest, std::uint32_t result) {
+  const bool more = terms_[rest].kind == TermKind::kConcat;
+  const TermId behind = more ? terms_[rest].b : kEmptyTerm;
+  const Term select = terms_[more ? terms_[rest].a : rest];
+  KV_CHECK(select.kind == TermKind::kSelect);
+  return Concat(sources_[select.a]->Select(*this, select.b, result), behind);
+}
+
 TermId TermPool::Concat(TermId a, TermId b) {
   if (a == kNothingTerm || b == kNothingTerm) return kNothingTerm;
   if (a == kEmptyTerm) return b;

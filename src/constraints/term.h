@@ -14,6 +14,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "base/check.h"
 #include "constraints/code_point_set.h"
 #include "constraints/utf8_automaton.h"
 
@@ -36,6 +37,9 @@ class LazyTerms {
   // The term that `state` stands for; asked for once. It must hold a text, and not hold the empty
   // one.
   virtual TermId Expand(TermPool& pool, std::uint32_t state) = 0;
+  // What follows a part that was entered before `state` of a Select term and ended with `result`.
+  // It must hold a text. Of sources that make such terms only.
+  virtual TermId Select(TermPool& pool, std::uint32_t state, std::uint32_t result);
 };
 
 enum class TermKind : std::uint8_t {
@@ -47,6 +51,9 @@ enum class TermKind : std::uint8_t {
   kAlternate,  // a or b.
   kRepeat,     // a, min to max times; a does not hold the empty text.
   kLazy,       // State b of source a.
+  kEnter,      // a, which ends in results, then what the Select term b makes of the result.
+  kSelect,     // Only in kEnter: state b of source a.
+  kResult,     // The end of what was entered, with result a.
 };
 
 struct Term {
@@ -81,6 +88,10 @@ class TermPool {
   // Requires min <= max. Repeats of repeats become one where that is exact: a{3}{3} is a{9}.
   TermId Repeat(TermId term, std::uint64_t min, std::uint64_t max);
   TermId Lazy(std::uint32_t source, std::uint32_t state);
+  // `entered`, all of whose texts end in a Result, then what the source's Select says. So terms in
+  // different places can share what they enter: what comes behind waits on the recognizer's stack.
+  TermId Enter(TermId entered, std::uint32_t source, std::uint32_t state);
+  TermId Result(std::uint32_t result);
   // The term without the empty text.
   TermId WithoutEmpty(TermId term);
 
@@ -100,9 +111,15 @@ class TermPool {
   //   on_end()             the empty text
   //   on_chars(set, rest)  a character of the set, then rest
   //   on_call(rule, rest)  what the rule stands for, then rest
+  //   on_enter(other, rest)  the term, then what Selected(rest, its result) is
+  //   on_result(result)    the end of what was entered
   //   on_term(other)       this term, to be taken apart next
-  template <typename OnEnd, typename OnChars, typename OnCall, typename OnTerm>
-  void TakeApart(TermId id, OnEnd on_end, OnChars on_chars, OnCall on_call, OnTerm on_term);
+  template <typename OnEnd, typename OnChars, typename OnCall, typename OnEnter, typename OnResult,
+            typename OnTerm>
+  void TakeApart(TermId id, OnEnd on_end, OnChars on_chars, OnCall on_call, OnEnter on_enter,
+                 OnResult on_result, OnTerm on_term);
+  // What follows once what was entered has ended; `rest` is what TakeApart said of it.
+  TermId Selected(TermId rest, std::uint32_t result);
 
  private:
   TermId Intern(const Term& term);
@@ -118,9 +135,10 @@ class TermPool {
   boost::unordered_flat_map<TermId, TermId> expanded_;  // Lazy terms, written out once each.
 };
 
-template <typename OnEnd, typename OnChars, typename OnCall, typename OnTerm>
+template <typename OnEnd, typename OnChars, typename OnCall, typename OnEnter, typename OnResult,
+          typename OnTerm>
 void TermPool::TakeApart(TermId id, OnEnd on_end, OnChars on_chars, OnCall on_call,
-                         OnTerm on_term) {
+                         OnEnter on_enter, OnResult on_result, OnTerm on_term) {
   TermId head = id;
   TermId rest = kEmptyTerm;
   if (terms_[id].kind == TermKind::kConcat) {
@@ -150,6 +168,12 @@ void TermPool::TakeApart(TermId id, OnEnd on_end, OnChars on_chars, OnCall on_ca
     }
     case TermKind::kLazy:
       return on_term(Concat(Expanded(head), rest));
+    case TermKind::kEnter:
+      return on_enter(term.a, Concat(term.b, rest));
+    case TermKind::kResult:
+      return on_result(term.a);
+    case TermKind::kSelect:
+      KV_CHECK(false);  // Only behind what was entered: Selected.
   }
 }
 

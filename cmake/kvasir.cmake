@@ -67,3 +67,14 @@ function(kvasir_layer name)
                          PROPERTIES TIMEOUT 600)
   endif()
 endfunction()
+
+# kvasir_embed(TARGET FOLDER): the files of a folder become part of a library (embed.cmake).
+function(kvasir_embed target folder)
+  set(out ${CMAKE_BINARY_DIR}/embedded_${folder}.cc)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.*)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${CMAKE_SOURCE_DIR}/${folder} -DOUT=${out}
+            -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
+  target_sources(${target} PRIVATE ${out})
+endfunction()

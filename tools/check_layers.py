@@ -35,7 +35,8 @@ STANDARD = set(
     """.split()
 )
 # Written "posix" in the table: what the operating system adds to the language.
-POSIX = re.compile(r"^(sys/.*|fcntl|unistd|signal|sched|pthread|termios|dirent|poll|errno)\.h$")
+POSIX = re.compile(r"^((?:sys|netinet|arpa)/.*|"
+                   r"fcntl|unistd|signal|sched|pthread|termios|dirent|poll|errno)\.h$")
 TEST_ROOTS = {"_test": ["gtest", "gmock"], "_bench": ["benchmark"]}
 
 

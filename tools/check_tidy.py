@@ -41,6 +41,8 @@ UNTESTED = {
     "src/model/gpt2_writer.cc": "declared in model_file.h; model_file_test.cc round-trips",
     "src/training/checkpoint.cc": "declared in trainer.h; trainer_test.cc saves and resumes",
     "src/training/network_backward.cc": "declared in network.h; trainer_test.cc checks it",
+    "src/server/connection.cc": "server_test.cc drives it over real sockets",
+    "src/server/connection_replies.cc": "likewise; declared in connection.h",
     "src/cli/main/main.cc": "calls the library's entry point; the end-to-end tests run it",
 }
 

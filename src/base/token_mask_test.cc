@@ -32,6 +32,17 @@ TEST(TokenMask, AllowAndBanTouchOneToken) {
   EXPECT_EQ(mask.words()[0], 1ull | 1ull << 63);
 }
 
+TEST(TokenMask, OrAddsWhatTheOtherAllows) {
+  TokenMask a(70), b(70);
+  a.Allow(1);
+  b.Allow(69);
+  a.Or(b);
+  TokenMask expected(70);
+  expected.Allow(1);
+  expected.Allow(69);
+  EXPECT_EQ(a, expected);
+}
+
 TEST(TokenMask, AndKeepsWhatBothAllow) {
   TokenMask a(70), b(70);
   a.Allow(1);

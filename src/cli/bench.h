@@ -33,6 +33,8 @@ struct BenchFlags {
   std::vector<std::uint64_t> sequences;  // Likewise.
   std::string plot;                      // File for a picture; empty: none. Of kind cache.
   bool quick = false;                    // Likewise.
+  std::string schemas;                   // Folder; empty: the samples. Of kind masks.
+  std::string formats = "annotate";      // Likewise.
   bool json = false;
 };
 

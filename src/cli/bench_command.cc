@@ -191,6 +191,13 @@ void AddBenchCommand(CommandSet& commands) {
            "batch, cache and train: how many at once, as 1,8,32");
   command->add_option("--plot", flags->plot, "cache: draw the times into this SVG file")
       ->type_name("F.svg");
+  command->add_option("--schemas", flags->schemas,
+                      "masks: along the instances of every schema file in this folder")
+      ->type_name("DIR");
+  command->add_option("--formats", flags->formats,
+                      "masks: format in a schema: annotate (default) or assert")
+      ->type_name("annotate|assert")
+      ->check(CLI::IsMember({"annotate", "assert"}));
   command->add_flag("--quick", flags->quick, "cache: short texts and small batches only");
   command->add_flag("--json", flags->json, "one JSON document");
   commands.OnRun(command, [flags, command]() -> base::Result<int> {

@@ -26,7 +26,7 @@ const Names& ShapeFlags() {
 
 // All but --json, which every kind takes.
 Names FlagsOf(const std::string& kind) {
-  if (kind == "masks") return {"--model"};
+  if (kind == "masks") return {"--model", "--schemas", "--formats"};
   if (kind == "attention") {
     return {"--layers", "--heads",   "--kv-heads",    "--dim",
             "--vocab",  "--threads", "--repetitions", "--tokens"};
@@ -53,6 +53,9 @@ base::Result<void> CheckGiven(const CLI::App& command, const BenchFlags& flags) 
     return MakeError(ErrorCode::kUsage,
                      "{} is the shape of random weights; '{}' has its own (allowed: one of both)",
                      name, flags.model);
+  }
+  if (command.count("--formats") > 0 && flags.schemas.empty()) {
+    return MakeError(ErrorCode::kUsage, "--formats needs --schemas");
   }
   return base::Success();
 }

@@ -69,7 +69,7 @@ base::Result<int> RunCheck(const CheckFlags& flags) {
     error.code = ErrorCode::kUsage;
     return error;
   }
-  constraints::Recognizer recognizer(std::move(grammar).value());
+  constraints::Recognizer recognizer(std::move(grammar).value(), spec.max_bytes);
   auto results = ordered_json::array();
   bool all = true;
   for (const std::string& text : flags.texts) {

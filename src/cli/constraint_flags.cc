@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/env.h"
+#include "cli/number_flags.h"
 #include "cli/text_flags.h"
 
 namespace kvasir::cli {
@@ -30,9 +31,11 @@ void AddConstraintFlags(CLI::App* command, ConstraintFlags& flags) {
       ->check(CLI::IsMember({"annotate", "assert"}));
   command
       ->add_option("--json-layout", flags.layout,
-                   "blanks in JSON: any (default), or compact: none outside strings")
+                   "spellings of JSON: any (default), or compact: one for each value, no blanks")
       ->type_name("any|compact")
       ->check(CLI::IsMember({"any", "compact"}));
+  AddBytes(command, "--constraint-memory", flags.memory, {1 << 20, std::uint64_t{1} << 40},
+           "what a constraint may keep of texts, in bytes; default 64MiB");
 }
 
 base::Result<std::optional<ConstraintSpec>> ConstraintOf(const ConstraintFlags& flags) {
@@ -59,7 +62,12 @@ base::Result<std::optional<ConstraintSpec>> ConstraintOf(const ConstraintFlags& 
   if (!flags.json_schema && (flags.formats != "annotate" || flags.layout != "any")) {
     return MakeError(ErrorCode::kUsage, "--formats and --json-layout need --json-schema");
   }
+  if (specs.empty() && flags.memory) {
+    return MakeError(ErrorCode::kUsage,
+                     "--constraint-memory needs --regex, --json-schema, --grammar or --choice");
+  }
   if (specs.empty()) return std::optional<ConstraintSpec>();
+  if (flags.memory) specs[0].max_bytes = static_cast<std::size_t>(*flags.memory);
   specs[0].json.assert_formats = flags.formats == "assert";
   specs[0].json.compact = flags.layout == "compact";
   return std::optional(std::move(specs[0]));

@@ -3,6 +3,7 @@
 #define KVASIR_CLI_CONSTRAINT_FLAGS_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct ConstraintFlags {
   std::vector<std::string> choices;
   std::string formats = "annotate";
   std::string layout = "any";
+  std::optional<std::uint64_t> memory;  // Bytes.
 };
 
 void AddConstraintFlags(CLI::App* command, ConstraintFlags& flags);

@@ -77,6 +77,55 @@ class ConstraintTest(program.CliTest):
                 self.assertTrue(re.fullmatch(r"\(*[ab]{2}\)*", choice["text"]))
                 self.assertEqual(self.check("--grammar", grammar, choice["text"]).status, 0)
 
+    def test_compact_is_what_json_dumps_writes(self):
+        anything = self.path("any.json", "{}")
+        compact = ("--json-schema", anything, "--json-layout", "compact")
+        for value in (None, True, 0, -7, 10**30, 0.5, -12.25, "",
+                      'a"\\/\b\f\n\r\t\x1f\x7fé春\U0001f600',
+                      [], {}, [1, [2]], {"b": {"é\n": 1}, "a": [None, ""]}):
+            text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            self.assertEqual(self.check(*compact, "--", text).status, 0, text)
+        for text in ("1.0", "1e0", "-0", "0.50", '"\\u0061"', '"\\/"', "[1, 2]", '{"a" :1}'):
+            self.assertEqual(self.check(*compact, "--", text).status, 1, text)
+        schema = self.path("s.json", json.dumps(
+            {"type": "object", "additionalProperties": False, "required": ["a", "b"],
+             "properties": {"a": {"type": "integer", "maximum": 999}, "b": {"maxLength": 3,
+                                                                           "type": "string"}}}))
+        for choice in self.generate("--json-schema", schema, "--json-layout", "compact"):
+            if choice["finish_reason"] == "constraint":
+                text = choice["text"]
+                self.assertEqual(self.check("--json-schema", schema, "--", text).status, 0, text)
+                self.assertEqual(json.dumps(json.loads(text), separators=(",", ":"),
+                                            ensure_ascii=False), text)
+
+    def test_memory_is_limited(self):
+        asked = ("--regex", "((a{300}|a{301}|a{305}),?){1,300}", "a" * 60000)
+        self.refused(2, "more than 1 MiB, the limit", "check", "--constraint-memory", "1MiB",
+                     *asked)
+        self.refused(2, "--constraint-memory", "check", "--constraint-memory", "1kB", *asked)
+        self.refused(2, "needs --regex", "check", "--constraint-memory", "1MiB", "--form", "wujue",
+                     "x")
+
+    def test_bench_masks(self):
+        for folder in ("schemas", "bad"):
+            (self.home / folder).mkdir()
+        self.path("schemas/none.txt", "")
+        self.path("schemas/a.json", json.dumps({"schema": SCHEMA, "tests": [
+            {"data": {"a": 7}, "valid": True}, {"data": {"a": 700}, "valid": False}]}))
+        self.path("schemas/b.json", json.dumps({"schema": False, "tests": [{"data": 1}]}))
+        folder = self.path("schemas")
+        out = self.kvasir("bench", "masks", "--schemas", folder, "--json").json
+        self.assertEqual((out["schemas"], out["refused"]), (2, 1))
+        self.assertEqual(out["rows"][0]["masks"], len('{"a":7}') + len('{"a":700'))
+        self.assertEqual(out["slowest"][0]["schema"], "a.json")
+        rows = self.kvasir("bench", "masks", "--json").json["rows"]
+        self.assertEqual([row["constraint"] for row in rows],
+                         ["date", "couplet", "nested", "person"])
+        self.refused(2, "--formats needs --schemas", "bench", "masks", "--formats", "assert")
+        self.refused(1, "none", "bench", "masks", "--schemas", self.path("none"))
+        self.path("bad/a.json", "[1]")
+        self.refused(1, "a.json", "bench", "masks", "--schemas", self.path("bad"))
+
     def test_same_bits_however_it_is_computed(self):
         asked = ("--regex", "春{3}[ab]{4}=[0-9]{2};")
         choices = self.generate(*asked)

@@ -1,7 +1,12 @@
 // kvasir convert IN OUT: a model file of another format, or of another element type, as GGUF.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/env.h"
 #include "cli/command.h"
@@ -17,16 +22,26 @@ struct ConvertFlags {
   std::string dtype;  // Empty: not given.
 };
 
+// By tensor::DType.
+const std::vector<std::string> kDTypeNames = {"f32", "f16", "bf16", "q8_0", "q4_0"};
+
 std::optional<tensor::DType> DTypeOf(const std::string& name) {
-  if (name == "f32") return tensor::DType::kF32;
-  if (name == "f16") return tensor::DType::kF16;
-  if (name == "bf16") return tensor::DType::kBF16;
-  return std::nullopt;
+  const auto found = std::find(kDTypeNames.begin(), kDTypeNames.end(), name);
+  if (found == kDTypeNames.end()) return std::nullopt;
+  return static_cast<tensor::DType>(found - kDTypeNames.begin());
 }
 
 base::Result<int> RunConvert(const ConvertFlags& flags) {
-  KV_TRY(model::ConvertFile(base::Env::Default(), flags.in, flags.out,
-                            {.tokenizer = flags.tokenizer, .dtype = DTypeOf(flags.dtype)}));
+  const auto dtype = DTypeOf(flags.dtype);
+  KV_TRY(const auto report, model::ConvertFile(base::Env::Default(), flags.in, flags.out,
+                                               {.tokenizer = flags.tokenizer, .dtype = dtype}));
+  if (!report.kept.empty()) {
+    fmt::print(stderr,
+               "kvasir: note: rows of {} of {} matrices ({} first) are no whole blocks of {} "
+               "numbers, which {} needs: kept as they are\n",
+               report.kept.size(), flags.out, OneLine(report.kept.front()),
+               tensor::BlockElements(*dtype), flags.dtype);
+  }
   return 0;
 }
 
@@ -43,8 +58,9 @@ void AddConvertCommand(CommandSet& commands) {
       ->type_name("FILE");
   command
       ->add_option("--dtype", flags->dtype,
-                   "of matrices: f32, f16, bf16; default: as in a GGUF file, f32 from others")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+                   "of matrices: f32, f16, bf16, q8_0, q4_0; default: as in a GGUF file, f32 from "
+                   "others")
+      ->check(CLI::IsMember(kDTypeNames));
   commands.OnRun(command, [flags] { return RunConvert(*flags); });
 }
 

@@ -23,7 +23,8 @@ struct VerifyFlags {
   bool json = false;
 };
 
-// The trainer's axis says nothing of an architecture that the trainer does not know.
+// The trainer's axis says nothing of an architecture that the trainer does not know, nor of weights
+// that it could not train.
 bool Applies(const eval::VerifyReport& report, eval::VerifyAxis axis) {
   return axis != eval::VerifyAxis::kTrainer || report.trainer_checked;
 }
@@ -64,8 +65,10 @@ void PrintText(const OpenModel& open, const eval::VerifyReport& report, std::uin
   for (std::size_t i = 0; i < eval::kVerifyAxes; ++i) {
     const auto axis = static_cast<eval::VerifyAxis>(i);
     if (!Applies(report, axis)) {
-      fmt::print("{:<15}{:>12}{:>12}  (the trainer does not know this architecture)\n",
-                 eval::VerifyAxisName(axis), 0, 0);
+      fmt::print("{:<15}{:>12}{:>12}  ({})\n", eval::VerifyAxisName(axis), 0, 0,
+                 open.loaded.model->shape().rounded()
+                     ? "the weights are rounded; the trainer's are f32"
+                     : "the trainer does not know this architecture");
       continue;
     }
     fmt::print("{:<15}{:>12}{:>12}\n", eval::VerifyAxisName(axis), report.axes[i].comparisons,

@@ -6,7 +6,7 @@
 namespace kvasir::eval {
 
 std::uint64_t WeightBytesPerStep(const model::ModelShape& shape) {
-  return shape.work.weights * sizeof(float);
+  return shape.work.weights * sizeof(float) - shape.work.saved_weight_bytes;
 }
 
 std::uint64_t KvBytesAt(const model::ModelShape& shape, std::uint64_t position) {

@@ -8,8 +8,8 @@
 
 namespace kvasir::eval {
 
-// Bytes of f32 weights that one step reads, however many rows it has: all but the embedding tables,
-// of which it reads one row of each.
+// Bytes of weights, as they lie in memory, that one step reads, however many rows it has: all but
+// the embedding tables, of which it reads one row of each.
 std::uint64_t WeightBytesPerStep(const model::ModelShape& shape);
 
 // Bytes of keys and values, or of latents, that the query at this position reads and writes: its

@@ -22,7 +22,7 @@ struct TrainerState {
 base::Result<SequenceForward> MakeTrainerForward(const model::Model& model,
                                                  base::ThreadTeam& team) {
   const auto* gpt2 = dynamic_cast<const model::Gpt2Model*>(&model);
-  if (gpt2 == nullptr) return SequenceForward();
+  if (gpt2 == nullptr || model.shape().rounded()) return SequenceForward();
   auto state = std::make_shared<TrainerState>();
   state->text.assign(gpt2->config().context + 1, 0);
   KV_TRY(state->trainer,

@@ -10,8 +10,9 @@
 namespace kvasir::eval {
 
 // A trainer of its own holds a copy of the weights (and of what else it needs, about six times as
-// much). Null for an architecture that the trainer does not know. The team must outlive the
-// function; the model need not. Single-threaded but for the team.
+// much). Null for an architecture that the trainer does not know, and for rounded
+// weights: it trains numbers of f32, whose products follow R1 where the sampler's follow R6. The
+// team must outlive the function; the model need not. Single-threaded but for the team.
 base::Result<SequenceForward> MakeTrainerForward(const model::Model& model, base::ThreadTeam& team);
 
 }  // namespace kvasir::eval

@@ -44,11 +44,11 @@ class BlockKeeper {
 struct BlockPoolStats {
   std::uint64_t budget_bytes = 0;
   std::uint64_t capacity_blocks = 0;  // Of every group at once, that the budget holds.
-  std::uint64_t live_blocks = 0;    // Referenced at least once.
-  std::uint64_t shared_blocks = 0;  // Referenced at least twice; part of live.
-  std::uint64_t references = 0;     // Of all live blocks together.
-  std::uint64_t idle_blocks = 0;    // Not referenced, contents kept: cached and free.
-  std::uint64_t free_blocks = 0;    // Storage held, neither live nor idle: the next handed out.
+  std::uint64_t live_blocks = 0;      // Referenced at least once.
+  std::uint64_t shared_blocks = 0;    // Referenced at least twice; part of live.
+  std::uint64_t references = 0;       // Of all live blocks together.
+  std::uint64_t idle_blocks = 0;      // Not referenced, contents kept: cached and free.
+  std::uint64_t free_blocks = 0;      // Storage held, neither live nor idle: the next handed out.
   // The same in bytes; blocks of different groups have different sizes.
   std::uint64_t live_bytes = 0;
   std::uint64_t shared_bytes = 0;

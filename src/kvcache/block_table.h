@@ -43,8 +43,8 @@ class BlockTable {
   void Share(std::optional<BlockId> block);
   // Puts another block, live or idle, in the place of a held one.
   void Replace(std::size_t entry, BlockId block);
-  void Drop(std::size_t entry);         // A held one.
-  void Shrink(std::size_t entries);     // Drops the entries from there on, the last first.
+  void Drop(std::size_t entry);                // A held one.
+  void Shrink(std::size_t entries);            // Drops the entries from there on, the last first.
   BlockTable Fork(std::size_t entries) const;  // Shares the first so many entries.
 
   void CheckInvariants() const;  // Linear.

@@ -60,7 +60,7 @@ TEST_F(BlockTableTest, ACopyTakesTheFilledSlotsAndTheSharersKeepTheirs) {
   BlockTable fork = table.Fork(1);
   ASSERT_TRUE(fork.CopyBlock(0, 5));
   EXPECT_NE(fork.addresses()[0], table.addresses()[0]);
-  EXPECT_EQ(reinterpret_cast<float*>(fork.addresses()[0])[4], 5.0f);       // A key.
+  EXPECT_EQ(reinterpret_cast<float*>(fork.addresses()[0])[4], 5.0f);        // A key.
   EXPECT_EQ(reinterpret_cast<float*>(fork.addresses()[0])[32 + 9], 42.0f);  // Value of slot 4.
   EXPECT_EQ(live(), 2u);
   fork.Replace(0, table.blocks()[0]);

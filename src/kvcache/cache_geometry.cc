@@ -63,6 +63,11 @@ class CacheLayoutBuilder {
   // False if a size is beyond the limit.
   bool Build(const CachePolicy& policy) {
     for (std::uint32_t layer = 0; layer < geometry_.layers_; ++layer) {
+      for (const HeadPolicy& head : policy.Layer(layer)) {
+        if (head.store == KvStore::kNone) geometry_.replayed_layers_ = layer + 1;
+      }
+    }
+    for (std::uint32_t layer = 0; layer < geometry_.layers_; ++layer) {
       geometry_.first_part_.push_back(geometry_.parts_.size());
       for (std::uint32_t head = 0; head < geometry_.kv_heads_;) {
         CachePart part = {.layer = layer, .first_head = head, .heads = 1};
@@ -127,8 +132,9 @@ class CacheLayoutBuilder {
   void AddPart(CachePart part) {
     const HeadPolicy& policy = part.policy;
     const std::size_t head_dim = geometry_.head_dim_;
-    if (policy.store == KvStore::kNone) {
-      geometry_.replayed_layers_ = part.layer + 1;
+    // Below a layer that is not stored all rows are computed again, with their keys and values.
+    if (part.layer < geometry_.replayed_layers_) {
+      part.group = std::nullopt;
     } else if (policy.store == KvStore::kHidden) {
       part.group = GroupOf({.window = policy.window, .sinks = policy.sinks});
       part.row_offset = Take(*part.group, Rows(geometry_.hidden_dim_));
@@ -137,10 +143,9 @@ class CacheLayoutBuilder {
       part.k_offset = Take(*part.group, Tiles(part, kernels::KTileBytes(policy.k, head_dim)));
       part.v_offset = Take(*part.group, Tiles(part, kernels::VTileBytes(policy.v, head_dim)));
       if (policy.k == kernels::KvType::kInt4Channel) {
-        part.k_scale_offset =
-            Take(*part.group,
-                 base::CheckedProduct({part.heads, geometry_.block_tokens_ / policy.group,
-                                       kernels::ChannelScaleBytes(head_dim)}));
+        part.k_scale_offset = Take(
+            *part.group, base::CheckedProduct({part.heads, geometry_.block_tokens_ / policy.group,
+                                               kernels::ChannelScaleBytes(head_dim)}));
         part.tail_group = GroupOf({.tail = policy.group});
         part.tail_offset = Take(*part.tail_group,
                                 Tiles(part, kernels::KTileBytes(kernels::KvType::kF32, head_dim)));
@@ -230,16 +235,18 @@ Result<CacheGeometry> CacheGeometry::Make(const CacheGeometryOptions& options) {
                    options.layers, EntryText(options), block_tokens, sizeof(float), kMaxBlockBytes);
 }
 
+bool CacheGeometry::IsEndless() const {
+  return !is_latent() && replayed_layers_ == 0 &&
+         std::ranges::all_of(parts_, [](const CachePart& part) { return part.policy.window > 0; });
+}
+
 std::uint64_t CacheGeometry::HeldBytes(std::uint64_t length) const {
   std::uint64_t bytes = 0;
   for (const CacheGroup& group : groups_) {
     const std::uint64_t all = BlocksFor(length);
     const std::uint64_t sinks = std::min(all, BlocksFor(group.retention.sinks));
     const std::uint64_t first = std::min(all, group.retention.FirstNeeded(length) / block_tokens_);
-    // A window that begins at the end of a complete block sees none.
-    const bool none = group.retention.FirstNeeded(length) == length;
-    const std::uint64_t seen = none ? 0 : all - std::max(first, sinks);
-    bytes += (sinks + seen) * group.block_bytes;
+    bytes += (sinks + all - std::max(first, sinks)) * group.block_bytes;
   }
   return bytes;
 }
@@ -251,10 +258,9 @@ std::uint64_t CacheGeometry::PeakBytes(std::uint64_t length, std::uint64_t step)
     const std::uint64_t all = BlocksFor(length);
     // From the first position seen at a step's start to its last, whatever their places in blocks.
     const std::uint64_t reach = keep.tail != 0 ? keep.tail : keep.window;
-    const std::uint64_t most =
-        keep.KeepsAll() || step > length || reach > length
-            ? all
-            : BlocksFor(reach + step) + 1 + BlocksFor(keep.sinks);
+    const std::uint64_t most = keep.KeepsAll() || step > length || reach > length
+                                   ? all
+                                   : BlocksFor(reach + step) + 1 + BlocksFor(keep.sinks);
     bytes += std::min(all, most) * group.block_bytes;
   }
   return bytes;

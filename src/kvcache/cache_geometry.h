@@ -88,9 +88,11 @@ class CacheGeometry {
   std::span<const CachePart> all_parts() const { return parts_; }
   // Whether every position is kept, in one group: no policy at work drops any.
   bool KeepsAll() const { return groups_.size() == 1 && groups_[0].retention.KeepsAll(); }
-  // One more than the highest layer of which something is not stored at all (store=none): what lies
-  // below must be computed again for all positions. 0: nothing is.
+  // One more than the highest layer of which something is not stored (store=none): it takes all
+  // that lies below, for all positions, to compute it again, so nothing of these layers is stored.
   std::uint32_t replayed_layers() const { return replayed_layers_; }
+  // Whether every part sees a window only, so that a text may go on without end.
+  bool IsEndless() const;
 
   // One block of every group.
   std::uint64_t block_bytes() const { return block_bytes_; }
@@ -105,7 +107,9 @@ class CacheGeometry {
   // Where the K, V or latent rows of a layer with one part start.
   std::uint64_t k_offset(std::uint64_t layer) const { return OnlyPart(layer, false).k_offset; }
   std::uint64_t v_offset(std::uint64_t layer) const { return OnlyPart(layer, false).v_offset; }
-  std::uint64_t latent_offset(std::uint64_t layer) const { return OnlyPart(layer, true).row_offset; }
+  std::uint64_t latent_offset(std::uint64_t layer) const {
+    return OnlyPart(layer, true).row_offset;
+  }
 
   // Blocks that hold this many positions: the quotient rounded up; never overflows.
   std::uint64_t BlocksFor(std::uint64_t tokens) const {
@@ -133,9 +137,9 @@ class CacheGeometry {
   std::uint32_t hidden_dim_ = 0;
   std::uint32_t replayed_layers_ = 0;
   std::uint64_t block_bytes_ = 0;
-  std::vector<CacheGroup> groups_;          // By id.
-  std::vector<CachePart> parts_;            // By layer, then kv head.
-  std::vector<std::size_t> first_part_;     // [layers + 1]: of a layer in parts_
+  std::vector<CacheGroup> groups_;       // By id.
+  std::vector<CachePart> parts_;         // By layer, then kv head.
+  std::vector<std::size_t> first_part_;  // [layers + 1]: of a layer in parts_
 };
 
 }  // namespace kvasir::kvcache

@@ -25,7 +25,8 @@ struct Retention {
     if (tail != 0) return length / tail * tail;
     return window == 0 || length < window ? 0 : length - window + 1;
   }
-  // Whether block `entry` of a sequence of this length holds a position that may still be seen.
+  // Whether a sequence of this length needs its block `entry`: it holds a position that may still
+  // be seen, or the next one will be stored in it.
   bool NeedsBlock(std::uint64_t entry, std::uint64_t length, std::uint64_t block_tokens) const {
     const std::uint64_t begin = entry * block_tokens;
     return begin < length && (begin < sinks || begin + block_tokens > FirstNeeded(length));
@@ -42,7 +43,7 @@ struct CachePart {
   std::uint32_t first_head = 0;
   std::uint32_t heads = 0;  // 0 in a latent cache, whose entry all heads share
   HeadPolicy policy = {};
-  std::optional<CacheGroupId> group = std::nullopt;  // Null: nothing is stored (store=none).
+  std::optional<CacheGroupId> group = std::nullopt;  // Null: nothing is stored.
   std::uint64_t block_bytes = 0;                     // Of each block of its group.
   // store=kv, for kernels::KvView:
   std::uint64_t k_offset = 0;        // [heads][block_tokens / 16] key tiles

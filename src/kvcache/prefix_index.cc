@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "base/check.h"
-#include "kernels/kv_view.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -132,8 +131,8 @@ PrefixMatch PrefixIndex::Find(std::uint64_t tenant_salt, std::span<const TokenId
   return match;
 }
 
-// Within the last block any slot will do; before it only lengths at which some group may need less,
-// which are multiples of 16.
+// Inside a block no shorter length needs less, so after the length matched only block boundaries
+// are tried.
 std::size_t PrefixIndex::UsableLength(std::span<const PrefixNodeId> nodes,
                                       std::size_t matched) const {
   const CacheGeometry& geometry = pool_.geometry();
@@ -151,6 +150,7 @@ std::size_t PrefixIndex::UsableLength(std::span<const PrefixNodeId> nodes,
   const auto usable = [&](std::size_t length) {
     const std::size_t blocks = geometry.BlocksFor(length);
     for (std::size_t group = 0; group < run.size(); ++group) {
+      if (KeepsAll(group)) continue;  // Every node has a block of it.
       const Retention& keep = geometry.groups()[group].retention;
       const std::size_t sinks = std::min(blocks, geometry.BlocksFor(keep.sinks));
       if (sinks > 0 && run[group][sinks - 1] < sinks) return false;
@@ -163,7 +163,7 @@ std::size_t PrefixIndex::UsableLength(std::span<const PrefixNodeId> nodes,
     return true;
   };
   std::size_t length = matched;
-  while (length > 0 && !usable(length)) length = (length - 1) / kernels::kLanes * kernels::kLanes;
+  while (length > 0 && !usable(length)) length = (length - 1) / block_tokens * block_tokens;
   return length;
 }
 
@@ -188,20 +188,20 @@ std::optional<PrefixNodeId> PrefixIndex::Insert(std::uint64_t tenant_salt,
     }
     id = unused_.back();
     unused_.pop_back();
-    Node& node =
-        nodes_[id->index()].emplace(Node{.hash = hash,
-                                         .tenant_salt = tenant_salt,
-                                         .parent = parent,
-                                         .blocks = GroupBlocks(groups),
-                                         .tokens = {tokens.begin(), tokens.end()},
-                                         .idle_at = std::vector<std::uint64_t>(groups)});
+    Node& node = nodes_[id->index()].emplace(Node{.hash = hash,
+                                                  .tenant_salt = tenant_salt,
+                                                  .parent = parent,
+                                                  .blocks = GroupBlocks(groups),
+                                                  .tokens = {tokens.begin(), tokens.end()},
+                                                  .idle_at = std::vector<std::uint64_t>(groups)});
     if (parent) ++At(*parent).children;
     by_hash_.emplace(hash, *id);
     siblings_.emplace(KeyOf(tenant_salt, parent, node.tokens), *id);
     ++stats_.nodes;
     ++stats_.inserted;
   } else if (At(*id).evictable()) {
-    evictable_.erase({At(*id).last_use, *id});  // Where it takes a live block, or comes again below.
+    // It takes a live block, or comes again below.
+    evictable_.erase({At(*id).last_use, *id});
   }
   for (std::size_t group = 0; group < groups; ++group) {
     if (blocks[group] && !At(*id).blocks[group]) Attach(*id, group, *blocks[group]);
@@ -234,6 +234,7 @@ void PrefixIndex::Unpin(PrefixNodeId id) {
   if (node.children > 0) return;
   evictable_.emplace(node.last_use, id);
   if (node.holds_nothing()) Forget(id);
+  LimitIdle();
 }
 
 const PromptLogProbs* PrefixIndex::LogProbs(PrefixNodeId id, std::size_t slot) const {
@@ -266,8 +267,13 @@ void PrefixIndex::OnIdle(BlockId block) {
   LimitIdle();
 }
 
+// While a sequence gives its blocks up group by group, a node can have an idle block and a live
+// one: then the release of that one, or of its pin, comes here again.
 void PrefixIndex::LimitIdle() {
-  while (pool_.stats().idle_bytes > options_.max_idle_bytes) GiveUpIdle();
+  while (pool_.stats().idle_bytes > options_.max_idle_bytes &&
+         !(evictable_.empty() && loose_.empty())) {
+    GiveUpIdle();
+  }
 }
 
 void PrefixIndex::OnLive(BlockId block) {
@@ -282,8 +288,8 @@ void PrefixIndex::OnLive(BlockId block) {
 void PrefixIndex::GiveUpIdle() {
   KV_CHECK(!evictable_.empty() || !loose_.empty());
   ++stats_.evicted;
-  const bool loose = !loose_.empty() && (evictable_.empty() || std::get<0>(*loose_.begin()) <=
-                                                                   evictable_.begin()->first);
+  const bool loose = !loose_.empty() && (evictable_.empty() ||
+                                         std::get<0>(*loose_.begin()) <= evictable_.begin()->first);
   if (loose) {
     const auto [tick, id, group] = *loose_.begin();
     Detach(id, group);

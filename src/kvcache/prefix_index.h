@@ -89,14 +89,16 @@ class PrefixIndex : private BlockKeeper {
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
-  // The longest cached prefix of tokens; takes no reference, so it holds until the pool or the
-  // index next changes.
+  // The longest cached prefix of tokens, along the nodes that begin most like them, at which every
+  // group finds what it needs; takes no reference, so it holds until the pool or the index next
+  // changes.
   PrefixMatch Find(std::uint64_t tenant_salt, std::span<const TokenId> tokens);
 
   // Makes complete, live blocks findable: they hold these tokens after those of parent (null: at
   // the start of a text). If an equal node is there already, it is returned instead; it takes the
   // blocks of groups of which it has none, and the caller should use its others. Null if the hash
-  // collides: such blocks are not indexed. blocks: [groups], at least one.
+  // collides: such blocks are not indexed. blocks: [groups]; all may be null for a caller that pins
+  // the node at once.
   std::optional<PrefixNodeId> Insert(std::uint64_t tenant_salt, std::optional<PrefixNodeId> parent,
                                      std::span<const TokenId> tokens,
                                      std::span<const std::optional<BlockId>> blocks);
@@ -138,8 +140,8 @@ class PrefixIndex : private BlockKeeper {
     std::uint32_t live = 0;       // Of its blocks.
     std::uint32_t pins = 0;
     std::uint32_t children = 0;
-    std::uint64_t last_use = 0;           // Tick at which nobody used it any more.
-    std::vector<std::uint64_t> idle_at;   // [groups]: tick at which the block became idle
+    std::uint64_t last_use = 0;          // Tick at which nobody used it any more.
+    std::vector<std::uint64_t> idle_at;  // [groups]: tick at which the block became idle
     std::map<std::size_t, PromptLogProbs> log_probs = {};  // By slot.
 
     bool used() const { return live > 0 || pins > 0; }

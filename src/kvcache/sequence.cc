@@ -28,6 +28,7 @@ CachedSequence& CachedSequence::operator=(CachedSequence&& other) noexcept {
   std::swap(length_, other.length_);
   std::swap(entries_, other.entries_);
   std::swap(tables_, other.tables_);
+  std::swap(history_, other.history_);
   return *this;
 }
 
@@ -107,6 +108,12 @@ void CachedSequence::Advance(std::size_t count) {
   length_ += count;
 }
 
+void CachedSequence::ExtendHistory(std::span<const base::TokenId> tokens) {
+  if (geometry().replayed_layers() == 0) return;
+  history_.insert(history_.end(), tokens.begin(), tokens.end());
+  KV_CHECK(history_.size() <= length_);
+}
+
 void CachedSequence::DropUnseen() {
   const std::uint64_t block_tokens = geometry().block_tokens();
   for (BlockTable& table : tables_) {
@@ -135,17 +142,16 @@ bool CachedSequence::CanEndAt(const BlockTable& table, std::size_t length) const
 
 std::size_t CachedSequence::Truncate(std::size_t new_length) {
   KV_CHECK(new_length <= length_);
+  const std::size_t block_tokens = geometry().block_tokens();
   std::size_t length = new_length;
-  for (const BlockTable& table : tables_) {
-    const std::uint32_t tail = geometry().group(table.group()).retention.tail;
-    // Where a group of positions begins, none of its keys is needed in full precision.
-    if (tail != 0 && !CanEndAt(table, length)) length = length / tail * tail;
-  }
-  for (const BlockTable& table : tables_) {
-    if (!CanEndAt(table, length)) length = 0;
+  // Inside a block no shorter length needs less.
+  while (!std::ranges::all_of(tables_,
+                              [&](const BlockTable& table) { return CanEndAt(table, length); })) {
+    length = (length - 1) / block_tokens * block_tokens;
   }
   Shrink(geometry().BlocksFor(length));
   length_ = length;
+  history_.resize(std::min(history_.size(), length));
   return length;
 }
 
@@ -154,6 +160,7 @@ CachedSequence CachedSequence::Fork() {
   const std::size_t filled = geometry().BlocksFor(length_);
   for (std::size_t i = 0; i < tables_.size(); ++i) fork.tables_[i] = tables_[i].Fork(filled);
   fork.entries_ = filled;
+  fork.history_ = history_;
   fork.length_ = length_;
   return fork;
 }
@@ -244,7 +251,7 @@ std::uint64_t CachedSequence::waste_bytes() const {
 }
 
 void CachedSequence::CheckInvariants() const {
-  KV_CHECK(length_ <= slots());
+  KV_CHECK(length_ <= slots() && history_.size() <= length_);
   const std::size_t filled = geometry().BlocksFor(length_);
   const std::uint64_t block_tokens = geometry().block_tokens();
   for (const BlockTable& table : tables_) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/token_id.h"
 #include "kernels/kv_view.h"
 #include "kernels/latent_view.h"
 #include "kvcache/block_pool.h"
@@ -58,17 +59,23 @@ class CachedSequence {
   // repeating the call costs nothing.
   [[nodiscard]] base::Result<void> Reserve(std::size_t count);
   // For an empty sequence: makes the slots writable that a sequence of this length must hold, for a
-  // caller that has them all, as from a file; then Advance(length). kExhausted: nothing has changed.
+  // caller that has them all, as from a file; then Advance(length). kExhausted: nothing has
+  // changed.
   [[nodiscard]] base::Result<void> ReserveSeen(std::size_t length);
   // Takes count written positions into the sequence. Requires that they were reserved.
   void Advance(std::size_t count);
+  // Where layers are computed again (store=none): the tokens of all positions. Who advances,
+  // shares or restores such a sequence must tell them before its next step.
+  std::span<const base::TokenId> history() const { return history_; }
+  void ExtendHistory(std::span<const base::TokenId> tokens);
   // Gives up blocks that no query at or after length() can see.
   void DropUnseen();
 
   // Drops positions new_length … and every block none of the others needs, reserved ones included.
   // Where positions that later ones must see are gone (a window has passed them, or new_length lies
-  // inside a group of keys that is rounded already), drops more. Returns the length left: the
-  // positions from there to new_length must be computed again. Requires new_length <= length().
+  // inside a block whose keys are rounded already), drops more, but no more than to the last block
+  // boundary that all groups can end at. Returns the length left: the positions from there to
+  // new_length must be computed again. Requires new_length <= length().
   std::size_t Truncate(std::size_t new_length);
   void Reset() { Truncate(0); }
 
@@ -131,8 +138,9 @@ class CachedSequence {
 
   BlockPool* pool_;
   std::size_t length_ = 0;
-  std::size_t entries_ = 0;         // Of every table.
-  std::vector<BlockTable> tables_;  // By group.
+  std::size_t entries_ = 0;             // Of every table.
+  std::vector<base::TokenId> history_;  // Kept only where layers are replayed.
+  std::vector<BlockTable> tables_;      // By group.
 };
 
 }  // namespace kvasir::kvcache

@@ -78,6 +78,7 @@ std::size_t SequenceManager::TakePrefix(Entry& entry, std::span<const TokenId> t
     entry.tokens.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(match.length));
   }
   entry.committed = match.length;
+  entry.cache.ExtendHistory(std::span(entry.tokens).first(match.length));
   counts_.hit_tokens += match.length;
   const std::size_t complete = match.length / geometry().block_tokens();
   if (complete < match.nodes.size()) CopyLogProbs(entry, match.nodes.back(), match.length);
@@ -334,6 +335,7 @@ Result<std::size_t> SequenceManager::SwapIn(SequenceId id, Entry& entry) {
     return 0;
   }
   entry.cache.Advance(length - found);
+  entry.cache.ExtendHistory(tokens);
   counts_.hit_tokens += found;
   counts_.swap_in_tokens += length - found;
   entry.committed = length;
@@ -370,7 +372,8 @@ ManagerReport SequenceManager::report() const {
   report.pool = pool_->stats();
   if (index_) report.index = index_->stats();
   const std::size_t block_tokens = geometry().block_tokens();
-  std::unordered_map<BlockId, std::size_t> filled;  // Slots, of blocks that are not complete.
+  std::unordered_map<BlockId, std::size_t> filled;  // Slots, of blocks not complete in some table.
+  bool may_be_complete = false;                      // One of them, in another table.
   for (const std::optional<Entry>& entry : entries_) {
     if (!entry) continue;
     ++(entry->preempted ? report.preempted : report.running);
@@ -382,6 +385,16 @@ ManagerReport SequenceManager::report() const {
         std::size_t& most = filled[blocks[i]];
         const std::size_t ours = i * block_tokens < length ? length - i * block_tokens : 0;
         most = std::max(most, pool_->kept(blocks[i]) ? block_tokens : ours);
+        if (most < block_tokens && pool_->references(blocks[i]) > 1) may_be_complete = true;
+      }
+    }
+  }
+  for (const std::optional<Entry>& entry : entries_) {
+    if (!entry || !may_be_complete) continue;
+    for (const BlockTable& table : entry->cache.tables()) {
+      for (std::size_t i = 0; i < entry->cache.length() / block_tokens; ++i) {
+        const auto found = table.holds(i) ? filled.find(table.blocks()[i]) : filled.end();
+        if (found != filled.end()) found->second = block_tokens;
       }
     }
   }

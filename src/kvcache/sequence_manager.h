@@ -29,8 +29,8 @@ struct SequenceManagerOptions {
   BlockPoolOptions pool = {};  // The budget is that of all groups.
   bool prefix_index = true;    // Off: no block outlives its sequences, and nothing is found.
   PrefixIndexOptions index = {};
-  // Longest prefix indexed. Where every group forgets old positions, this bounds what a text without
-  // end leaves in the index.
+  // Longest prefix indexed. Where every group forgets old positions, this bounds what a text
+  // without end leaves in the index.
   std::uint64_t max_indexed_tokens = std::numeric_limits<std::uint64_t>::max();
   // Where preempted sequences may be written: a directory of this process alone, which exists. Null
   // or empty: nowhere.
@@ -115,8 +115,8 @@ class SequenceManager {
   // A running sequence's blocks, to Reserve, View and Advance; nothing else. Valid until Finish.
   CachedSequence& cache(SequenceId id);
   const CachedSequence& cache(SequenceId id) const { return At(id).cache; }
-  // Tells the tokens of the positions by which the cache advanced since the last Commit. Blocks that
-  // no query sees any more go, once they are indexed.
+  // Tells the tokens of the positions by which the cache advanced since the last Commit. Blocks
+  // that no query sees any more go, once they are indexed.
   void Commit(SequenceId id, std::span<const TokenId> tokens);
 
   // Of a running sequence: all tokens known; the last of them that must be computed again.
@@ -144,7 +144,9 @@ class SequenceManager {
   void KeepLogProbs(SequenceId id, std::size_t position, PromptLogProbs log_probs);
 
   SequenceReport report(SequenceId id) const;  // Linear in its blocks.
-  ManagerReport report() const;                // Linear in the sequences and in reserved blocks.
+  // Linear in the sequences and in reserved blocks; in all, where some that are shared are not
+  // indexed.
+  ManagerReport report() const;
   BlockPoolStats pool_stats() const { return pool_->stats(); }
   // Block tables that hold this live block.
   std::uint32_t pool_references(BlockId id) const { return pool_->references(id); }

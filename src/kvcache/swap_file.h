@@ -29,7 +29,8 @@ struct SwapKey {
 // Not a format to keep: the file is private to the process that wrote it, in its byte order. It has
 // a header (magic, version, fingerprint, block size, length), the tokens, then group by group each
 // block that a later query may see, its empty slots zeroed; after the header and after each block a
-// hash of that part, seeded by the one before. So a file that is torn, flipped in any bit, reordered or another sequence's is refused.
+// hash of that part, seeded by the one before. So a file that is torn, flipped in any bit,
+// reordered or another sequence's is refused.
 base::Result<std::uint64_t> WriteSwapFile(base::Env& env, const std::string& path,
                                           const SwapKey& key, const CachedSequence& sequence);
 

@@ -44,11 +44,24 @@ base::Result<void> CheckFits(std::string_view tensor, DType dtype, std::span<con
                    Name(dtype));
 }
 
+// Of a matrix whose rows are no whole blocks of the type that is wanted.
+bool IsKept(const TensorSpec& spec, DType wanted) {
+  return wanted != WrittenType(spec, wanted) && DType::kF16 == WrittenType(spec, DType::kF16);
+}
+
 base::Result<void> AddConverted(const formats::GgufFile& file, const formats::GgufTensor& tensor,
-                                std::optional<DType> wanted, formats::GgufWriter& writer) {
+                                std::optional<DType> wanted, formats::GgufWriter& writer,
+                                ConvertReport& report) {
   KV_TRY(const DType stored, file.DTypeOf(tensor));
-  const bool rounded = tensor.shape.rank() >= 2 && tensor.name != "position_embd.weight";
-  const DType dtype = !wanted ? stored : rounded ? *wanted : DType::kF32;
+  DType dtype = stored;
+  if (wanted) {
+    const TensorSpec spec = {std::string(tensor.name), tensor.shape};
+    if (IsKept(spec, *wanted)) {
+      report.kept.push_back(spec.name);
+    } else {
+      dtype = WrittenType(spec, *wanted);
+    }
+  }
   if (dtype == stored) {
     writer.AddTensorView(tensor.name, tensor.shape, dtype, tensor.data);
     return base::Success();
@@ -60,8 +73,8 @@ base::Result<void> AddConverted(const formats::GgufFile& file, const formats::Gg
   return base::Success();
 }
 
-base::Result<void> ConvertGguf(base::Env& env, const std::string& in, const std::string& out,
-                               const ConvertOptions& options) {
+base::Result<ConvertReport> ConvertGguf(base::Env& env, const std::string& in,
+                                        const std::string& out, const ConvertOptions& options) {
   KV_TRY(const auto file, formats::GgufFile::Open(env, in));
   if (!options.tokenizer.empty()) {
     return MakeError(ErrorCode::kUsage,
@@ -69,18 +82,21 @@ base::Result<void> ConvertGguf(base::Env& env, const std::string& in, const std:
   }
   formats::GgufWriter writer;
   for (const formats::GgufEntry& entry : file.metadata().entries()) {
-    if (entry.key != "general.alignment") writer.Set(entry.key, entry.value);
+    const bool stale = options.dtype && entry.key == "general.quantization_version";
+    if (entry.key != "general.alignment" && !stale) writer.Set(entry.key, entry.value);
   }
-  if (options.dtype) writer.Set("general.file_type", FileType(*options.dtype));
+  if (options.dtype) SetFileType(*options.dtype, writer);
+  ConvertReport report;
   for (const formats::GgufTensor& tensor : file.tensors()) {
-    auto added = AddConverted(file, tensor, options.dtype, writer);
+    auto added = AddConverted(file, tensor, options.dtype, writer, report);
     if (!added) return InFile(in, added.error());
   }
-  return writer.Write(env, out);
+  KV_TRY(writer.Write(env, out));
+  return report;
 }
 
-base::Result<void> ConvertLlama2c(base::Env& env, const std::string& in, const std::string& out,
-                                  const ConvertOptions& options) {
+base::Result<ConvertReport> ConvertLlama2c(base::Env& env, const std::string& in,
+                                           const std::string& out, const ConvertOptions& options) {
   const auto opened = formats::Llama2cModel::Open(env, in);
   if (!opened) return base::WithHint(opened.error(), "read are GGUF files and llama2.c's .bin");
   const formats::Llama2cModel& file = opened.value();
@@ -102,19 +118,24 @@ base::Result<void> ConvertLlama2c(base::Env& env, const std::string& in, const s
   const TensorSource source = [&](const TensorSpec& spec) -> base::Result<std::span<const float>> {
     KV_TRY(const auto values, numbers(spec));
     if (spec.shape.rank() == 2) {
-      KV_TRY(CheckFits(spec.name, save.dtype, values));
+      KV_TRY(CheckFits(spec.name, WrittenType(spec, save.dtype), values));
     }
     return values;
   };
   auto saved = SaveLlama(env, out, config.value(), vocabulary.value(), source, save);
   if (!saved && saved.error().code == ErrorCode::kBadData) return InFile(in, saved.error());
-  return saved;
+  if (!saved) return saved.error();
+  ConvertReport report;
+  for (const TensorSpec& spec : LlamaTensors(config.value())) {
+    if (IsKept(spec, save.dtype)) report.kept.push_back(spec.name);
+  }
+  return report;
 }
 
 }  // namespace
 
-base::Result<void> ConvertFile(base::Env& env, const std::string& in, const std::string& out,
-                               const ConvertOptions& options) {
+base::Result<ConvertReport> ConvertFile(base::Env& env, const std::string& in,
+                                        const std::string& out, const ConvertOptions& options) {
   KV_TRY(CheckOut(out));
   KV_TRY(const auto bytes, env.Map(in));
   const bool gguf = bytes->text().starts_with("GGUF");

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/env.h"
 #include "base/result.h"
@@ -13,18 +14,24 @@ namespace kvasir::model {
 
 struct ConvertOptions {
   std::string tokenizer;  // Of a .bin file: its tokenizer.bin. Empty: none was given.
-  // Of matrices, position embeddings apart; all else is f32. Nothing: as in a GGUF file, f32 from
-  // others.
+  // Of matrices, position embeddings apart; all else is f32. One that is written
+  // (tensor::IsWritten). Nothing: as in a GGUF file, f32 from others.
   std::optional<tensor::DType> dtype;
+};
+
+struct ConvertReport {
+  // Matrices whose rows are no whole blocks of the type asked for: they keep the type they have in
+  // a GGUF file, and are f32 from others.
+  std::vector<std::string> kept;
 };
 
 // Writes the model of `in`, a GGUF file of any architecture or llama2.c's .bin, to `out`, whole or
 // not at all; they may be the same file. Metadata of a GGUF file are kept. kUsage: a tokenizer is
 // missing, or given where the file has its own; out is named as a format that is not written. kIo;
-// kBadData for a file that is wrong, a tensor that is quantised, a number that is not finite or
-// does not fit the element type.
-base::Result<void> ConvertFile(base::Env& env, const std::string& in, const std::string& out,
-                               const ConvertOptions& options);
+// kBadData for a file that is wrong, a tensor of a type that is only recognised, a number that is
+// not finite or does not fit the element type.
+base::Result<ConvertReport> ConvertFile(base::Env& env, const std::string& in,
+                                        const std::string& out, const ConvertOptions& options);
 
 }  // namespace kvasir::model
 

@@ -43,13 +43,14 @@ class ConvertFileTest : public testing::Test {
   void Write(const std::string& name, const formats::RawBytes& bytes) const {
     ASSERT_TRUE(base::WriteFileAtomic(env_, Path(name), std::span<const std::byte>(bytes)));
   }
-  base::Result<void> Convert(const std::string& in, const std::string& out,
-                             std::optional<DType> dtype = {},
-                             const std::string& tokens = "") const {
+  base::Result<ConvertReport> Convert(const std::string& in, const std::string& out,
+                                      std::optional<DType> dtype = {},
+                                      const std::string& tokens = "") const {
     return ConvertFile(env_, Path(in), Path(out),
                        {.tokenizer = tokens.empty() ? "" : Path(tokens), .dtype = dtype});
   }
-  void Refused(const base::Result<void>& converted, ErrorCode code, const std::string& why) const {
+  void Refused(const base::Result<ConvertReport>& converted, ErrorCode code,
+               const std::string& why) const {
     ASSERT_FALSE(converted.has_value()) << why;
     EXPECT_EQ(converted.error().code, code) << converted.error().message;
     EXPECT_THAT(converted.error().message, HasSubstr(why));
@@ -97,6 +98,57 @@ TEST_F(ConvertFileTest, GgufChangesItsElementTypeAndNothingElse) {
               env_.Map(Path("out.gguf")).value()->text());
     ASSERT_TRUE(Convert("same.gguf", "same.gguf", DType::kF32).has_value());
     EXPECT_TRUE(LoadModel(env_, Path("same.gguf")).has_value());
+  }
+}
+
+TEST_F(ConvertFileTest, MatricesOfWholeBlocksAreRounded) {
+  Gpt2Config config = TestConfig();
+  config.embedding = 64;  // The MLP's middle, 40, is no whole block: rows of ffn_down.
+  ASSERT_TRUE(SaveGpt2(env_, Path("in.gguf"), config, TestVocabulary(), RandomSource(0.3F),
+                       {"tiny", DType::kF32})
+                  .has_value());
+  for (const DType dtype : {DType::kQ8_0, DType::kQ4_0}) {
+    const auto report = Convert("in.gguf", "out.gguf", dtype);
+    ASSERT_TRUE(report.has_value());
+    EXPECT_THAT(report.value().kept,
+                testing::ElementsAre("blk.0.ffn_down.weight", "blk.1.ffn_down.weight"));
+    ASSERT_TRUE(SaveGpt2(env_, Path("saved.gguf"), config, TestVocabulary(), RandomSource(0.3F),
+                         {"tiny", dtype})
+                    .has_value());
+    EXPECT_TRUE(LoadModel(env_, Path("out.gguf")).value().model->shape().rounded());
+    const auto file = formats::GgufFile::Open(env_, Path("out.gguf")).value();
+    const auto saved = formats::GgufFile::Open(env_, Path("saved.gguf")).value();
+    EXPECT_EQ(file.metadata().GetUint("general.quantization_version").value(), 2u);
+    EXPECT_EQ(file.metadata().GetUint("general.file_type").value(),
+              dtype == DType::kQ8_0 ? 7u : 2u);
+    const auto type = [&](const char* name) {
+      return file.DTypeOf(*file.Get(name).value()).value();
+    };
+    EXPECT_EQ(type("token_embd.weight"), dtype);
+    EXPECT_EQ(type("blk.0.ffn_up.weight"), dtype);
+    EXPECT_EQ(type("blk.0.ffn_down.weight"), DType::kF32);
+    EXPECT_EQ(type("position_embd.weight"), DType::kF32);
+    EXPECT_EQ(type("blk.0.attn_norm.weight"), DType::kF32);
+    for (const formats::GgufTensor& tensor : saved.tensors()) {
+      const auto* converted = file.Get(tensor.name).value();
+      EXPECT_TRUE(std::equal(tensor.data.begin(), tensor.data.end(), converted->data.begin(),
+                             converted->data.end()))
+          << tensor.name;
+    }
+    // Back to f32: the numbers that the blocks mean, and nothing said of blocks.
+    ASSERT_TRUE(Convert("out.gguf", "back.gguf", DType::kF32).has_value());
+    const auto back = formats::GgufFile::Open(env_, Path("back.gguf")).value();
+    EXPECT_FALSE(back.metadata().Has("general.quantization_version"));
+    const auto* blocks = file.Get("blk.1.ffn_up.weight").value();
+    std::vector<float> expected(blocks->shape.ElementCount().value()), got(expected.size());
+    tensor::ConvertToF32(dtype, blocks->data, expected);
+    tensor::ConvertToF32(DType::kF32, back.Get("blk.1.ffn_up.weight").value()->data, got);
+    EXPECT_EQ(got, expected);
+    // A matrix that is not rounded keeps the type it has.
+    ASSERT_TRUE(Convert("in.gguf", "f16.gguf", DType::kF16).has_value());
+    ASSERT_TRUE(Convert("f16.gguf", "out.gguf", dtype).has_value());
+    const auto halves = formats::GgufFile::Open(env_, Path("out.gguf")).value();
+    EXPECT_EQ(halves.DTypeOf(*halves.Get("blk.0.ffn_down.weight").value()).value(), DType::kF16);
   }
 }
 
@@ -156,6 +208,9 @@ TEST_F(ConvertFileTest, RefusesNumbersThatDoNotFit) {
   Refused(Convert("large.gguf", "out.gguf", DType::kF16), ErrorCode::kBadData,
           "large.gguf': tensor 'token_embd.weight' holds a number too large for f16");
   ASSERT_TRUE(Convert("large.gguf", "bf16.gguf", DType::kBF16).has_value());
+  // Rows of 16 numbers are kept; a number of 1e6 would have fitted a scale.
+  const auto kept = Convert("large.gguf", "q8.gguf", DType::kQ8_0);
+  EXPECT_EQ(kept.value().kept.front(), "token_embd.weight");
   Refused(Convert("large.gguf", "out.gguf", {}, "tok.bin"), ErrorCode::kUsage, "its own");
   poisoned(std::numeric_limits<float>::infinity());
   Refused(Convert("poisoned.bin", "out.gguf", {}, "tok.bin"), ErrorCode::kBadData, "not finite");

@@ -87,29 +87,61 @@ void DeepseekModel::FillUp(Layer& layer, std::string_view part, const float* val
   }
 }
 
-void DeepseekModel::Fill(const TensorSpec& spec, std::span<const float> values) {
-  const std::string_view name = spec.name;
-  if (name == "token_embd.weight") {
-    return WeightSlot{.plain = &token_embedding_}.Fill(spec, values);
+// The heads' W_uk transposed, or W_uv, may come in blocks, a head after the other. Where both stand
+// in one tensor, its blocks run across the products' k of W_uk: it is used as f32.
+base::Result<void> DeepseekModel::LoadUp(Layer& layer, std::string_view part,
+                                         const TensorSpec& spec, const TensorSource& source) const {
+  if (part != "attn_kv_b.weight") {
+    KV_TRY(const auto blocks, source.BlocksOf(spec));
+    if (blocks) {
+      auto& heads = part == "attn_v_b.weight" ? layer.expand : layer.absorb;
+      heads.resize(config_.heads);
+      const std::size_t bytes = blocks->bytes.size() / config_.heads;  // Of a head.
+      for (std::size_t head = 0; head < config_.heads; ++head) {
+        heads[head] = kernels::PackedMatrix(spec.shape[1], spec.shape[2], blocks->dtype);
+        kernels::PackBlocks(blocks->bytes.subspan(head * bytes, bytes), 0, heads[head]);
+      }
+      return base::Success();
+    }
   }
-  if (name == "output_norm.weight") return WeightSlot{.plain = &output_norm_}.Fill(spec, values);
-  if (name == "output.weight") return WeightSlot{.packed = &head_}.Fill(spec, values);
+  KV_TRY(const std::span<const float> values, source(spec));
+  FillUp(layer, part, values.data());
+  return base::Success();
+}
+
+base::Result<void> DeepseekModel::LoadTensor(const TensorSpec& spec, const TensorSource& source) {
+  const std::string_view name = spec.name;
+  if (name == "token_embd.weight") return tokens_.Slot().Load(spec, source);
+  if (name == "output_norm.weight") return WeightSlot{.plain = &output_norm_}.Load(spec, source);
+  if (name == "output.weight") return WeightSlot{.packed = &head_}.Load(spec, source);
   const auto [block, part] = SplitBlockName(name);
   Layer& layer = layers_[block];
   if (part == "attn_kv_b.weight" || part == "attn_k_b.weight" || part == "attn_v_b.weight") {
-    return FillUp(layer, part, values.data());
+    return LoadUp(layer, part, spec, source);
   }
-  SlotOf(layer, part).Fill(spec, values);
+  return SlotOf(layer, part).Load(spec, source);
+}
+
+std::uint64_t DeepseekModel::SavedBytes() const {
+  std::uint64_t saved = Head().saved_bytes() + tokens_.saved_row_bytes();
+  for (const Layer& layer : layers_) {
+    for (const kernels::PackedMatrix* matrix :
+         {&layer.q_down, &layer.q, &layer.kv_down, &layer.output, &layer.gate, &layer.up,
+          &layer.down}) {
+      saved += matrix->saved_bytes();
+    }
+    for (const auto& head : layer.absorb) saved += head.saved_bytes();
+    for (const auto& head : layer.expand) saved += head.saved_bytes();
+  }
+  return saved;
 }
 
 base::Result<void> DeepseekModel::Load(const TensorSource& source) {
   for (const TensorSpec& spec : DeepseekTensors(config_)) {
-    KV_TRY(const std::span<const float> values, source(spec));
-    Fill(spec, values);
+    KV_TRY(LoadTensor(spec, source));
   }
-  if (config_.tied_head) {
-    head_ = kernels::PackWeights(token_embedding_.data(), config_.vocab, config_.embedding);
-  }
+  if (config_.tied_head) tokens_.MakeHead(config_.vocab, config_.embedding);
+  shape_.work.saved_weight_bytes = SavedBytes();
   return base::Success();
 }
 
@@ -145,7 +177,7 @@ class DeepseekModel::Step {
     if (rows_.wanted() == 0) return;
     NormRows(member, model_.output_norm_, last_, rows_.wanted(), normed_);
     member.Barrier();
-    kernels::MatmulShare(Product(normed_, c_.embedding, model_.head_, {}, logits_, c_.vocab),
+    kernels::MatmulShare(Product(normed_, c_.embedding, model_.Head(), {}, logits_, c_.vocab),
                          rows_.wanted(), member);
   }
 
@@ -155,8 +187,7 @@ class DeepseekModel::Step {
     const std::size_t width = c_.embedding;
     rows_.VisitShare(member, [&](const RowSlice& slice, base::IndexRange rows) {
       for (std::size_t row = rows.begin; row < rows.end; ++row) {
-        std::copy_n(model_.token_embedding_.data() + slice.TokenOf(row) * width, width,
-                    x_ + row * width);
+        model_.tokens_.CopyRow(slice.TokenOf(row), width, x_ + row * width);
         kernels::RopeTurn(model_.frequencies_.data(), model_.frequencies_.size(),
                           slice.PositionOf(row), turns_ + row * c_.rope.dimensions);
       }
@@ -352,10 +383,12 @@ class DeepseekModel::Step {
 
 base::Result<void> DeepseekModel::Forward(std::span<const BatchItem> items, Scratch& scratch,
                                           base::ThreadTeam& team, std::span<float> logits) const {
-  return ForwardItems(items, shape_, logits, [&] {
-    const Step step(*this, items, scratch, logits.data());
-    team.Run([&](Member& member) { step.Run(member); });
-  });
+  // A cache of latents stores every layer, so a step has one part.
+  return ForwardItems(items, shape_, logits,
+                      [&](std::span<const BatchItem> rows, const StepLayers&) {
+                        const Step step(*this, rows, scratch, logits.data());
+                        team.Run([&](Member& member) { step.Run(member); });
+                      });
 }
 
 }  // namespace kvasir::model

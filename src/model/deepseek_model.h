@@ -13,6 +13,7 @@
 #include "model/deepseek_config.h"
 #include "model/model.h"
 #include "model/tensor_spec.h"
+#include "model/token_table.h"
 #include "model/weight_slot.h"
 
 namespace kvasir::model {
@@ -50,17 +51,21 @@ class DeepseekModel : public Model {
 
   explicit DeepseekModel(const DeepseekConfig& config);
   base::Result<void> Load(const TensorSource& source);
-  void Fill(const TensorSpec& spec, std::span<const float> values);
+  base::Result<void> LoadTensor(const TensorSpec& spec, const TensorSource& source);
+  base::Result<void> LoadUp(Layer& layer, std::string_view part, const TensorSpec& spec,
+                            const TensorSource& source) const;
   void FillUp(Layer& layer, std::string_view part, const float* values) const;
+  std::uint64_t SavedBytes() const;
+  const kernels::PackedMatrix& Head() const { return config_.tied_head ? tokens_.packed : head_; }
   static WeightSlot SlotOf(Layer& layer, std::string_view part);
 
   DeepseekConfig config_;
   ModelShape shape_;
-  std::vector<double> frequencies_;            // [rope dimensions / 2] a position's turn
-  base::AlignedArray<float> token_embedding_;  // [vocab][embedding]
+  std::vector<double> frequencies_;  // [rope dimensions / 2] a position's turn
+  TokenTable tokens_;
   std::vector<Layer> layers_;
   Gain output_norm_;            // [embedding]
-  kernels::PackedMatrix head_;  // [vocab, embedding]
+  kernels::PackedMatrix head_;  // [vocab, embedding]; empty if tied
 };
 
 }  // namespace kvasir::model

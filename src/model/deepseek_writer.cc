@@ -31,12 +31,12 @@ base::Result<void> SaveDeepseek(base::Env& env, const std::string& path, const D
   set("attention.key_length_mla", c.key_dim());
   set("attention.value_length_mla", c.value_dim);
   writer.Set("deepseek2.attention.layer_norm_rms_epsilon", c.norm_eps);
-  writer.Set("general.file_type", FileType(options.dtype));
+  SetFileType(options.dtype, writer);
   WriteRope("deepseek2", c.rope, writer);
   WriteVocabulary(vocabulary, writer);
   for (const TensorSpec& spec : DeepseekTensors(c)) {
     KV_TRY(const std::span<const float> values, source(spec));
-    const tensor::DType dtype = spec.shape.rank() == 1 ? tensor::DType::kF32 : options.dtype;
+    const tensor::DType dtype = WrittenType(spec, options.dtype);
     writer.AddTensor(spec.name, spec.shape, dtype, tensor::ConvertFromF32(dtype, values));
   }
   return writer.Write(env, path);

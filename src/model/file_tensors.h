@@ -19,8 +19,9 @@ base::Result<void> CheckTensors(const formats::GgufFile& file, std::span<const T
 base::Result<void> RefuseOtherTensors(const formats::GgufFile& file,
                                       std::span<const TensorSpec> specs);
 
-// Widens each tensor to f32, exactly; kBadData for a number that is not finite. Requires that
-// CheckTensors passed; the file must outlive the source.
+// Gives each tensor as f32 (tensor/convert.h), and those of Q8_0 and Q4_0 in their blocks too;
+// kBadData for a number that is not finite. Requires that CheckTensors passed; the file must
+// outlive the source.
 TensorSource FileSource(const formats::GgufFile& file);
 
 }  // namespace kvasir::model

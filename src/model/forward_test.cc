@@ -13,6 +13,7 @@
 #include "model/gpt2_model.h"
 #include "model/llama_model.h"
 #include "model/model_test_util.h"
+#include "model/rounded_source.h"
 #include "model/step_rows.h"
 
 namespace kvasir::model {
@@ -172,8 +173,9 @@ TEST_P(ForwardTest, ForkCopyOnWriteAndTruncateChangeNothing) {
     EXPECT_TRUE(
         SameBits(Continue(branch, std::span(other).subspan(at), 10, 1), from(other_expected)));
     EXPECT_TRUE(SameBits(Continue(trunk, rest, 20, 1), from(expected)));
-    branch.Truncate(at);  // And overwritten with the trunk's text.
-    EXPECT_TRUE(SameBits(Continue(branch, rest, 1, 1), from(expected)));
+    const std::size_t left = branch.Truncate(at);  // And overwritten with the trunk's text.
+    EXPECT_TRUE(SameBits(Continue(branch, std::span(tokens).subspan(left), 1, 1),
+                         std::span(expected).subspan(left * vocab_)));
   }
 }
 
@@ -231,6 +233,25 @@ LlamaConfig Changed(const std::function<void(LlamaConfig&)>& change) {
   return config;
 }
 
+TensorSource Rounded(tensor::DType dtype) { return RoundedSource(RandomSource(0.3f), dtype); }
+
+std::unique_ptr<Model> MakeRounded(tensor::DType dtype, bool tied) {
+  Gpt2Config config = TestConfig();
+  config.embedding = 64;
+  config.feed_forward = 96;
+  config.tied_head = tied;
+  return Gpt2Model::Make(config, Rounded(dtype)).value();
+}
+
+LlamaConfig WholeBlocks() {
+  return Changed([](LlamaConfig& c) {
+    c.embedding = 64;
+    c.head_dim = c.rope.dimensions = 16;
+    c.feed_forward = 96;
+    c.tied_head = true;
+  });
+}
+
 const Case kCases[] = {
     {"gpt2", [] { return Gpt2Model::Make(TestConfig(), RandomSource(0.3f)).value(); },
      14017651102477595663ull},
@@ -286,6 +307,31 @@ const Case kCases[] = {
     {"deepseek2_query_rank",
      [] { return DeepseekModel::Make(TestDeepseekConfig(13), RandomSource(0.3f)).value(); },
      16463826836464337159ull},
+    // Rounded weights: the contract's R6. Widths are whole blocks.
+    {"gpt2_q8_0", [] { return MakeRounded(tensor::DType::kQ8_0, /*tied=*/false); },
+     16370997554813407497ull},
+    {"gpt2_q4_0_tied", [] { return MakeRounded(tensor::DType::kQ4_0, /*tied=*/true); },
+     9255385869614068927ull},
+    {"llama_q8_0_tied",
+     [] { return LlamaModel::Make(WholeBlocks(), Rounded(tensor::DType::kQ8_0)).value(); },
+     11874490235600487883ull},
+    {"llama_q4_0",
+     [] {
+       LlamaConfig config = WholeBlocks();
+       config.tied_head = false;
+       return LlamaModel::Make(config, Rounded(tensor::DType::kQ4_0)).value();
+     },
+     2055513595440100845ull},
+    {"deepseek2_q8_0",
+     [] {
+       DeepseekConfig config = TestDeepseekConfig(32);
+       config.embedding = config.latent_dim = 64;
+       config.feed_forward = 96;
+       config.nope_dim = 32;
+       config.split_up = true;
+       return DeepseekModel::Make(config, Rounded(tensor::DType::kQ8_0)).value();
+     },
+     9958914997111478804ull},
 };
 INSTANTIATE_TEST_SUITE_P(Models, ForwardTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return std::string(param_info.param.name); });

@@ -6,6 +6,7 @@
 #include "kernels/activation.h"
 #include "kernels/attention.h"
 #include "kernels/norm.h"
+#include "model/step_cache.h"
 #include "model/step_rows.h"
 
 namespace kvasir::model {
@@ -38,7 +39,7 @@ base::Result<std::unique_ptr<Gpt2Model>> Gpt2Model::Make(const Gpt2Config& confi
 }
 
 WeightSlot Gpt2Model::SlotOf(std::string_view name) {
-  if (name == "token_embd.weight") return {.plain = &token_embedding_};
+  if (name == "token_embd.weight") return tokens_.Slot();
   if (name == "position_embd.weight") return {.plain = &position_embedding_};
   if (name == "output_norm.weight") return {.plain = &output_norm_.gain};
   if (name == "output_norm.bias") return {.plain = &output_norm_.bias};
@@ -62,12 +63,15 @@ WeightSlot Gpt2Model::SlotOf(std::string_view name) {
 
 base::Result<void> Gpt2Model::Load(const TensorSource& source) {
   for (const TensorSpec& spec : Gpt2Tensors(config_)) {
-    KV_TRY(const std::span<const float> values, source(spec));
-    SlotOf(spec.name).Fill(spec, values);
+    KV_TRY(SlotOf(spec.name).Load(spec, source));
   }
-  if (config_.tied_head) {
-    head_ = kernels::PackWeights(token_embedding_.data(), config_.vocab, config_.embedding);
+  if (config_.tied_head) tokens_.MakeHead(config_.vocab, config_.embedding);
+  std::uint64_t saved = Head().saved_bytes() + tokens_.saved_row_bytes();
+  for (const Layer& layer : layers_) {
+    saved += layer.qkv.weight.saved_bytes() + layer.output.weight.saved_bytes() +
+             layer.up.weight.saved_bytes() + layer.down.weight.saved_bytes();
   }
+  shape_.work.saved_weight_bytes = saved;
   return base::Success();
 }
 
@@ -75,30 +79,36 @@ std::vector<float> Gpt2Model::TensorValues(const TensorSpec& spec) const {
   return const_cast<Gpt2Model*>(this)->SlotOf(spec.name).Values(spec);
 }
 
-// One step: all rows go through the layers together, phase by phase. Every member of the team runs
+// One step: all rows go through its layers together, phase by phase. Every member of the team runs
 // Run(); a barrier ends each phase.
 class Gpt2Model::Step {
  public:
-  Step(const Gpt2Model& model, std::span<const BatchItem> items, Scratch& scratch, float* logits)
-      : model_(model), c_(model.config_), rows_(items), logits_(logits) {
-    x_ = scratch.Get(0, rows_.count() * c_.embedding);
+  Step(const Gpt2Model& model, std::span<const BatchItem> items, const StepLayers& layers,
+       Scratch& scratch, float* logits)
+      : model_(model),
+        c_(model.config_),
+        layers_(layers),
+        rows_(items),
+        cache_(rows_, model.shape_, {}, scratch, 7),
+        logits_(logits) {
+    // Rows that come from layers below stand where those have left them.
+    x_ = scratch.Get(layers.begin == 0 ? 0 : 5, rows_.count() * c_.embedding);
     normed_ = scratch.Get(1, rows_.count() * c_.embedding);
     qkv_ = scratch.Get(2, rows_.count() * 3 * c_.embedding);
     attended_ = scratch.Get(3, rows_.count() * c_.embedding);
     middle_ = scratch.Get(4, rows_.count() * c_.feed_forward);
-    last_ = scratch.Get(5, rows_.wanted() * c_.embedding);
+    last_ = scratch.Get(layers.begin == 0 ? 5 : 6, rows_.wanted() * c_.embedding);
   }
 
   void Run(Member& member) const {
-    Embed(member);
-    for (std::size_t i = 0; i < c_.layers; ++i) {
-      const bool last = i + 1 == c_.layers;
-      RunLayer(member, i, last);
+    if (layers_.begin == 0) Embed(member);
+    for (std::size_t i = layers_.begin; i < layers_.end; ++i) {
+      RunLayer(member, i, i + 1 == layers_.end);
     }
-    if (rows_.wanted() == 0) return;
+    if (rows_.wanted() == 0 || layers_.end < c_.layers) return;
     NormRows(member, model_.output_norm_, last_, rows_.wanted());
     member.Barrier();
-    kernels::MatmulShare(Product(normed_, c_.embedding, model_.head_, {}, logits_, c_.vocab),
+    kernels::MatmulShare(Product(normed_, c_.embedding, model_.Head(), {}, logits_, c_.vocab),
                          rows_.wanted(), member);
   }
 
@@ -108,9 +118,10 @@ class Gpt2Model::Step {
     const std::size_t width = c_.embedding;
     rows_.VisitShare(member, [&](const RowSlice& slice, base::IndexRange rows) {
       for (std::size_t row = rows.begin; row < rows.end; ++row) {
-        const float* token = model_.token_embedding_.data() + slice.TokenOf(row) * width;
+        float* x = x_ + row * width;
+        model_.tokens_.CopyRow(slice.TokenOf(row), width, x);
         const float* position = model_.position_embedding_.data() + slice.PositionOf(row) * width;
-        for (std::size_t d = 0; d < width; ++d) x_[row * width + d] = token[d] + position[d];
+        for (std::size_t d = 0; d < width; ++d) x[d] = x[d] + position[d];
       }
     });
     member.Barrier();
@@ -135,11 +146,15 @@ class Gpt2Model::Step {
     member.Barrier();
     StoreRows(member, index);
     member.Barrier();
+    if (cache_.NeedsGroups()) {
+      cache_.CompleteGroups(member, index);
+      member.Barrier();
+    }
     const std::size_t rows = last ? rows_.wanted() : rows_.count();
     float* x = last ? last_ : x_;
     if (rows == 0) return;
     if (last) rows_.CopyWanted(member, x_, width, last_);
-    rows_.Attend(member, index, last, Attention());
+    cache_.Attend(member, index, last, Attention());
     member.Barrier();
     kernels::MatmulArgs args =
         Product(attended_, width, layer.output.weight, layer.output.bias.span(), x, width);
@@ -164,19 +179,25 @@ class Gpt2Model::Step {
   void StoreRows(Member& member, std::size_t layer) const {
     const std::size_t width = c_.embedding;
     rows_.VisitShare(member, [&](const RowSlice& slice, base::IndexRange rows) {
-      const kernels::KvView view = slice.item->sequence->View(layer);
       for (std::size_t row = rows.begin; row < rows.end; ++row) {
-        const float* qkv = qkv_ + row * 3 * width;
-        kernels::StoreKv(view, slice.PositionOf(row), qkv + width, qkv + 2 * width);
+        float* qkv = qkv_ + row * 3 * width;
+        cache_.StoreRow(slice, layer, slice.PositionOf(row),
+                        {.q = qkv,
+                         .k = qkv + width,
+                         .v = qkv + 2 * width,
+                         .unturned_k = qkv + width,
+                         .hidden = normed_ + row * width});
       }
     });
+    const Linear& qkv = model_.layers_[layer].qkv;
+    cache_.Rebuild(member, layer, {&qkv.weight, qkv.bias.span(), width},
+                   [](std::size_t, float*) {});
   }
 
   AttendArgs Attention() const {
     AttendArgs args;
     args.q = qkv_;
     args.q_stride = 3 * c_.embedding;
-    args.heads = args.kv_heads = c_.heads;
     args.scale = 1.0f / std::sqrt(static_cast<float>(c_.head_dim()));
     args.out = attended_;
     args.out_stride = c_.embedding;
@@ -185,7 +206,9 @@ class Gpt2Model::Step {
 
   const Gpt2Model& model_;
   const Gpt2Config& c_;
+  const StepLayers layers_;
   const StepRows rows_;
+  const StepCache cache_;
   float* logits_;    // [wanted][vocab]
   float* x_;         // [rows][embedding] residual stream
   float* normed_;    // [rows][embedding]
@@ -197,10 +220,11 @@ class Gpt2Model::Step {
 
 base::Result<void> Gpt2Model::Forward(std::span<const BatchItem> items, Scratch& scratch,
                                       base::ThreadTeam& team, std::span<float> logits) const {
-  return ForwardItems(items, shape_, logits, [&] {
-    const Step step(*this, items, scratch, logits.data());
-    team.Run([&](Member& member) { step.Run(member); });
-  });
+  return ForwardItems(items, shape_, logits,
+                      [&](std::span<const BatchItem> rows, const StepLayers& layers) {
+                        const Step step(*this, rows, layers, scratch, logits.data());
+                        team.Run([&](Member& member) { step.Run(member); });
+                      });
 }
 
 }  // namespace kvasir::model

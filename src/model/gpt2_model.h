@@ -12,6 +12,7 @@
 #include "model/gpt2_config.h"
 #include "model/model.h"
 #include "model/tensor_spec.h"
+#include "model/token_table.h"
 #include "model/weight_slot.h"
 
 namespace kvasir::model {
@@ -27,7 +28,7 @@ class Gpt2Model : public Model {
   const Gpt2Config& config() const { return config_; }
   base::Result<void> Forward(std::span<const BatchItem> items, Scratch& scratch,
                              base::ThreadTeam& team, std::span<float> logits) const override;
-  // The unpacked f32 numbers of a tensor, as Make got them.
+  // The f32 numbers of a tensor, as Make got them, or those that its blocks mean.
   std::vector<float> TensorValues(const TensorSpec& spec) const;
 
  private:
@@ -51,14 +52,15 @@ class Gpt2Model : public Model {
   explicit Gpt2Model(const Gpt2Config& config);
   base::Result<void> Load(const TensorSource& source);
   WeightSlot SlotOf(std::string_view name);
+  const kernels::PackedMatrix& Head() const { return config_.tied_head ? tokens_.packed : head_; }
 
   Gpt2Config config_;
   ModelShape shape_;
-  base::AlignedArray<float> token_embedding_;     // [vocab][embedding]
+  TokenTable tokens_;
   base::AlignedArray<float> position_embedding_;  // [context][embedding]
   std::vector<Layer> layers_;
   Norm output_norm_;
-  kernels::PackedMatrix head_;  // [vocab, embedding]
+  kernels::PackedMatrix head_;  // [vocab, embedding]; empty if tied
 };
 
 }  // namespace kvasir::model

@@ -22,12 +22,11 @@ base::Result<void> SaveGpt2(base::Env& env, const std::string& path, const Gpt2C
   set("gpt2.feed_forward_length", config.feed_forward);
   set("gpt2.attention.head_count", config.heads);
   writer.Set("gpt2.attention.layer_norm_epsilon", config.norm_eps);
-  writer.Set("general.file_type", FileType(options.dtype));
+  SetFileType(options.dtype, writer);
   WriteVocabulary(vocabulary, writer);
   for (const TensorSpec& spec : Gpt2Tensors(config)) {
     KV_TRY(const std::span<const float> values, source(spec));
-    const bool rounded = spec.shape.rank() == 2 && spec.name != "position_embd.weight";
-    const tensor::DType dtype = rounded ? options.dtype : tensor::DType::kF32;
+    const tensor::DType dtype = WrittenType(spec, options.dtype);
     writer.AddTensor(spec.name, spec.shape, dtype, tensor::ConvertFromF32(dtype, values));
   }
   return writer.Write(env, path);

@@ -7,6 +7,7 @@
 #include "kernels/attention.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
+#include "model/step_cache.h"
 #include "model/step_rows.h"
 
 namespace kvasir::model {
@@ -24,6 +25,8 @@ LlamaModel::LlamaModel(const LlamaConfig& config)
   shape_.feed_forward = config.feed_forward;
   shape_.context = config.context;
   shape_.vocab = config.vocab;
+  shape_.rotary = true;
+  shape_.windows.assign(config.windows.begin(), config.windows.end());
   shape_.parameters = ParameterCount(config);
   const std::uint64_t width = config.embedding;
   const std::uint64_t unread_table = config.tied_head ? 0 : config.vocab * width;
@@ -41,7 +44,7 @@ base::Result<std::unique_ptr<LlamaModel>> LlamaModel::Make(const LlamaConfig& co
 }
 
 WeightSlot LlamaModel::SlotOf(std::string_view name) {
-  if (name == "token_embd.weight") return {.plain = &token_embedding_};
+  if (name == "token_embd.weight") return tokens_.Slot();
   if (name == "output_norm.weight") return {.plain = &output_norm_};
   if (name == "output.weight") return {.packed = &head_};
   const auto [block, part] = SplitBlockName(name);
@@ -72,12 +75,15 @@ WeightSlot LlamaModel::SlotOf(std::string_view name) {
 
 base::Result<void> LlamaModel::Load(const TensorSource& source) {
   for (const TensorSpec& spec : LlamaTensors(config_)) {
-    KV_TRY(const std::span<const float> values, source(spec));
-    SlotOf(spec.name).Fill(spec, values);
+    KV_TRY(SlotOf(spec.name).Load(spec, source));
   }
-  if (config_.tied_head) {
-    head_ = kernels::PackWeights(token_embedding_.data(), config_.vocab, config_.embedding);
+  if (config_.tied_head) tokens_.MakeHead(config_.vocab, config_.embedding);
+  std::uint64_t saved = Head().saved_bytes() + tokens_.saved_row_bytes();
+  for (const Layer& layer : layers_) {
+    saved += layer.qkv.saved_bytes() + layer.output.saved_bytes() + layer.gate.saved_bytes() +
+             layer.up.saved_bytes() + layer.down.saved_bytes();
   }
+  shape_.work.saved_weight_bytes = saved;
   return base::Success();
 }
 
@@ -85,47 +91,57 @@ std::vector<float> LlamaModel::TensorValues(const TensorSpec& spec) const {
   return const_cast<LlamaModel*>(this)->SlotOf(spec.name).Values(spec);
 }
 
-// One step: all rows go through the layers together, phase by phase. Every member of the team runs
+// One step: all rows go through its layers together, phase by phase. Every member of the team runs
 // Run(); a barrier ends each phase.
 class LlamaModel::Step {
  public:
-  Step(const LlamaModel& model, std::span<const BatchItem> items, Scratch& scratch, float* logits)
-      : model_(model), c_(model.config_), rows_(items), logits_(logits) {
-    x_ = scratch.Get(0, rows_.count() * c_.embedding);
+  Step(const LlamaModel& model, std::span<const BatchItem> items, const StepLayers& layers,
+       Scratch& scratch, float* logits)
+      : model_(model),
+        c_(model.config_),
+        layers_(layers),
+        rows_(items),
+        cache_(rows_, model.shape_, {model.frequencies_, c_.rope.pairing}, scratch, 10),
+        logits_(logits) {
+    // Rows that come from layers below stand where those have left them.
+    x_ = scratch.Get(layers.begin == 0 ? 0 : 6, rows_.count() * c_.embedding);
     normed_ = scratch.Get(1, rows_.count() * c_.embedding);
     qkv_ = scratch.Get(2, rows_.count() * c_.qkv_width());
     attended_ = scratch.Get(3, rows_.count() * c_.q_width());
     gate_ = scratch.Get(4, rows_.count() * c_.feed_forward);
     up_ = scratch.Get(5, rows_.count() * c_.feed_forward);
-    last_ = scratch.Get(6, rows_.wanted() * c_.embedding);
+    last_ = scratch.Get(layers.begin == 0 ? 6 : 8, rows_.wanted() * c_.embedding);
+    unturned_ = scratch.Get(9, rows_.count() * c_.kv_width());
     turns_ = scratch.Get(7, rows_.count() * c_.rope.dimensions);
   }
 
   void Run(Member& member) const {
     Embed(member);
-    for (std::size_t i = 0; i < c_.layers; ++i) {
-      const bool last = i + 1 == c_.layers;
-      RunLayer(member, i, last);
+    for (std::size_t i = layers_.begin; i < layers_.end; ++i) {
+      RunLayer(member, i, i + 1 == layers_.end);
     }
-    if (rows_.wanted() == 0) return;
+    if (rows_.wanted() == 0 || layers_.end < c_.layers) return;
     NormRows(member, model_.output_norm_, last_, rows_.wanted());
     member.Barrier();
-    kernels::MatmulShare(Product(normed_, c_.embedding, model_.head_, {}, logits_, c_.vocab),
+    kernels::MatmulShare(Product(normed_, c_.embedding, model_.Head(), {}, logits_, c_.vocab),
                          rows_.wanted(), member);
   }
 
  private:
-  // x[row] = token embedding; and the turn of the row's position, which all layers share.
+  // x[row] = token embedding, unless it comes from layers below; and the turns of the row's
+  // position and of the sinks it sees, which all layers share.
   void Embed(Member& member) const {
     const std::size_t width = c_.embedding;
     rows_.VisitShare(member, [&](const RowSlice& slice, base::IndexRange rows) {
       for (std::size_t row = rows.begin; row < rows.end; ++row) {
-        std::copy_n(model_.token_embedding_.data() + slice.TokenOf(row) * width, width,
-                    x_ + row * width);
+        if (layers_.begin == 0) {
+          model_.tokens_.CopyRow(slice.TokenOf(row), width, x_ + row * width);
+        }
         kernels::RopeTurn(model_.frequencies_.data(), model_.frequencies_.size(),
                           slice.PositionOf(row), turns_ + row * c_.rope.dimensions);
       }
     });
+    cache_.TurnSinks(member);
     member.Barrier();
   }
 
@@ -147,12 +163,17 @@ class LlamaModel::Step {
         rows_.count(), member);
     member.Barrier();
     RotateAndStoreRows(member, index);
+    RebuildRows(member, index);
     member.Barrier();
+    if (cache_.NeedsGroups()) {
+      cache_.CompleteGroups(member, index);
+      member.Barrier();
+    }
     const std::size_t rows = last ? rows_.wanted() : rows_.count();
     float* x = last ? last_ : x_;
     if (rows == 0) return;
     if (last) rows_.CopyWanted(member, x_, width, last_);
-    rows_.Attend(member, index, last, Attention(index));
+    cache_.Attend(member, index, last, Attention(index));
     member.Barrier();
     kernels::MatmulArgs args = Product(attended_, c_.q_width(), layer.output, {}, x, width);
     args.residual = x;
@@ -179,7 +200,6 @@ class LlamaModel::Step {
   void RotateAndStoreRows(Member& member, std::size_t index) const {
     const Layer& layer = model_.layers_[index];
     rows_.VisitShare(member, [&](const RowSlice& slice, base::IndexRange rows) {
-      const kernels::KvView view = slice.item->sequence->View(index);
       for (std::size_t row = rows.begin; row < rows.end; ++row) {
         float* q = qkv_ + row * c_.qkv_width();
         float* k = q + c_.q_width();
@@ -187,17 +207,42 @@ class LlamaModel::Step {
           NormHeads(layer.q_norm, c_.heads, q);
           NormHeads(layer.k_norm, c_.kv_heads, k);
         }
-        kernels::RopeArgs turn;
-        turn.turn = turns_ + row * c_.rope.dimensions;
-        turn.pairs = c_.rope.dimensions / 2;
-        turn.pairing = c_.rope.pairing;
-        turn.heads = c_.heads + c_.kv_heads;  // Keys follow queries.
-        turn.head_stride = c_.head_dim;
-        turn.x = q;
-        kernels::Rope(turn);
-        kernels::StoreKv(view, slice.PositionOf(row), k, k + c_.kv_width());
+        float* unturned = unturned_ + row * c_.kv_width();
+        std::copy_n(k, c_.kv_width(), unturned);
+        Turn(turns_ + row * c_.rope.dimensions, c_.heads + c_.kv_heads, q);  // Keys follow queries.
+        cache_.StoreRow(slice, index, slice.PositionOf(row),
+                        {.q = q,
+                         .k = k,
+                         .v = k + c_.kv_width(),
+                         .unturned_k = unturned,
+                         .hidden = normed_ + row * c_.embedding});
       }
     });
+  }
+
+  // The same of earlier rows, whose normed input alone is kept.
+  void RebuildRows(Member& member, std::size_t index) const {
+    const Layer& layer = model_.layers_[index];
+    float turn[kernels::kMaxHeadDim];
+    cache_.Rebuild(member, index, {&layer.qkv, layer.qkv_bias.span(), c_.q_width()},
+                   [&](std::size_t position, float* qkv) {
+                     float* k = qkv + c_.q_width();
+                     if (c_.head_norms) NormHeads(layer.k_norm, c_.kv_heads, k);
+                     kernels::RopeTurn(model_.frequencies_.data(), model_.frequencies_.size(),
+                                       position, turn);
+                     Turn(turn, c_.kv_heads, k);
+                   });
+  }
+
+  void Turn(const float* turn, std::size_t heads, float* x) const {
+    kernels::RopeArgs args;
+    args.turn = turn;
+    args.pairs = c_.rope.dimensions / 2;
+    args.pairing = c_.rope.pairing;
+    args.heads = heads;
+    args.head_stride = c_.head_dim;
+    args.x = x;
+    kernels::Rope(args);
   }
 
   void NormHeads(const Gain& gain, std::size_t heads, float* x) const {
@@ -211,8 +256,6 @@ class LlamaModel::Step {
     AttendArgs args;
     args.q = qkv_;
     args.q_stride = c_.qkv_width();
-    args.heads = c_.heads;
-    args.kv_heads = c_.kv_heads;
     args.scale = 1.0f / std::sqrt(static_cast<float>(c_.head_dim));
     if (!c_.windows.empty() && c_.windows[layer] != 0) args.window = c_.windows[layer];
     args.out = attended_;
@@ -222,7 +265,9 @@ class LlamaModel::Step {
 
   const LlamaModel& model_;
   const LlamaConfig& c_;
+  const StepLayers layers_;
   const StepRows rows_;
+  const StepCache cache_;
   float* logits_;    // [wanted][vocab]
   float* x_;         // [rows][embedding] residual stream
   float* normed_;    // [rows][embedding]
@@ -231,15 +276,17 @@ class LlamaModel::Step {
   float* gate_;      // [rows][feed_forward]
   float* up_;        // [rows][feed_forward]
   float* last_;      // [wanted][embedding] residual stream in the last layer
+  float* unturned_;  // [rows][kv_width] keys before they are turned
   float* turns_;     // [rows][2][rope dimensions / 2] cosines and sines
 };
 
 base::Result<void> LlamaModel::Forward(std::span<const BatchItem> items, Scratch& scratch,
                                        base::ThreadTeam& team, std::span<float> logits) const {
-  return ForwardItems(items, shape_, logits, [&] {
-    const Step step(*this, items, scratch, logits.data());
-    team.Run([&](Member& member) { step.Run(member); });
-  });
+  return ForwardItems(items, shape_, logits,
+                      [&](std::span<const BatchItem> rows, const StepLayers& layers) {
+                        const Step step(*this, rows, layers, scratch, logits.data());
+                        team.Run([&](Member& member) { step.Run(member); });
+                      });
 }
 
 }  // namespace kvasir::model

@@ -12,6 +12,7 @@
 #include "model/llama_config.h"
 #include "model/model.h"
 #include "model/tensor_spec.h"
+#include "model/token_table.h"
 #include "model/weight_slot.h"
 
 namespace kvasir::model {
@@ -27,7 +28,7 @@ class LlamaModel : public Model {
   const LlamaConfig& config() const { return config_; }
   base::Result<void> Forward(std::span<const BatchItem> items, Scratch& scratch,
                              base::ThreadTeam& team, std::span<float> logits) const override;
-  // The unpacked f32 numbers of a tensor, as Make got them.
+  // The f32 numbers of a tensor, as Make got them, or those that its blocks mean.
   std::vector<float> TensorValues(const TensorSpec& spec) const;
 
  private:
@@ -48,14 +49,15 @@ class LlamaModel : public Model {
   explicit LlamaModel(const LlamaConfig& config);
   base::Result<void> Load(const TensorSource& source);
   WeightSlot SlotOf(std::string_view name);
+  const kernels::PackedMatrix& Head() const { return config_.tied_head ? tokens_.packed : head_; }
 
   LlamaConfig config_;
   ModelShape shape_;
-  std::vector<double> frequencies_;            // [rope dimensions / 2] a position's turn
-  base::AlignedArray<float> token_embedding_;  // [vocab][embedding]
+  std::vector<double> frequencies_;  // [rope dimensions / 2] a position's turn
+  TokenTable tokens_;
   std::vector<Layer> layers_;
   Gain output_norm_;            // [embedding]
-  kernels::PackedMatrix head_;  // [vocab, embedding]
+  kernels::PackedMatrix head_;  // [vocab, embedding]; empty if tied
 };
 
 }  // namespace kvasir::model

@@ -42,13 +42,13 @@ base::Result<void> SaveLlama(base::Env& env, const std::string& path, const Llam
   set("attention.key_length", config.head_dim);
   set("attention.value_length", config.head_dim);
   writer.Set(config.Key("attention.layer_norm_rms_epsilon"), config.norm_eps);
-  writer.Set("general.file_type", FileType(options.dtype));
+  SetFileType(options.dtype, writer);
   WriteRope(ArchitectureName(config.family), config.rope, writer);
   WriteWindows(config, writer);
   WriteVocabulary(vocabulary, writer);
   for (const TensorSpec& spec : LlamaTensors(config)) {
     KV_TRY(const std::span<const float> values, source(spec));
-    const tensor::DType dtype = spec.shape.rank() == 2 ? options.dtype : tensor::DType::kF32;
+    const tensor::DType dtype = WrittenType(spec, options.dtype);
     writer.AddTensor(spec.name, spec.shape, dtype, tensor::ConvertFromF32(dtype, values));
   }
   return writer.Write(env, path);

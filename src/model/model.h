@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/thread_team.h"
 #include "base/token_id.h"
 #include "kvcache/cache_geometry.h"
+#include "kvcache/cache_policy.h"
 #include "kvcache/sequence.h"
 
 namespace kvasir::model {
@@ -21,8 +23,9 @@ using base::TokenId;
 
 // What a step must read and compute at least, for benchmarks to compare with.
 struct StepWork {
-  std::uint64_t weights = 0;  // Numbers read whole, whatever the rows: all but tables of
-                              // embeddings, of which it counts one row.
+  std::uint64_t weights = 0;             // Numbers read whole, whatever the rows: all but tables of
+                                         // embeddings, of which it counts one row.
+  std::uint64_t saved_weight_bytes = 0;  // By so much they are shorter than in f32.
   // Multiply-adds in one layer: of a row's products up to queries, keys and values, and of those
   // after; of attention for a query and one position that it sees.
   std::uint64_t before_attention = 0;
@@ -45,12 +48,23 @@ struct ModelShape {
   // Multi-head latent attention: what the cache holds of a token instead of keys and values.
   std::uint64_t latent_dim = 0;
   std::uint64_t rope_dim = 0;
+  bool rotary = false;  // Positions turn queries and keys; else each has an embedding of its own.
+  std::vector<std::uint64_t> windows =
+      {};  // [layers]: the model's own, 0: none; empty: none at all
   StepWork work = {};
 
-  // The cache this model needs.
-  kvcache::CacheGeometryOptions Cache(std::uint64_t block_tokens) const {
-    return {layers, kv_heads, head_dim, block_tokens, latent_dim, rope_dim};
+  // Some products run over rounded weights, under R6.
+  bool rounded() const { return work.saved_weight_bytes != 0; }
+  kvcache::PolicyShape Policy() const {
+    return {layers, kv_heads, head_dim, rotary, latent_dim != 0};
   }
+  // The cache this model needs, under a policy made for Policy(); null: full, in f32.
+  kvcache::CacheGeometryOptions Cache(
+      std::uint64_t block_tokens,
+      const std::optional<kvcache::CachePolicy>& policy = std::nullopt) const;
+  // Positions that a text in such a cache may have: the context, or, where every layer sees only a
+  // window of rotary positions, as many as the numerics allow.
+  std::uint64_t MaxPositions(const kvcache::CacheGeometry& geometry) const;
 };
 
 // New tokens of one sequence. The first stands at position sequence->length(); all are computed in

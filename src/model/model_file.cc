@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "formats/gguf_reader.h"
 #include "formats/printable.h"
 #include "model/deepseek_reader.h"
@@ -11,6 +12,7 @@
 #include "model/in_file.h"
 #include "model/llama_reader.h"
 #include "model/vocabulary_reader.h"
+#include "tensor/convert.h"
 
 namespace kvasir::model {
 namespace {
@@ -52,6 +54,21 @@ base::Result<std::unique_ptr<Model>> ReadModel(const OpenFile& open, std::size_t
 }
 
 }  // namespace
+
+tensor::DType WrittenType(const TensorSpec& spec, tensor::DType wanted) {
+  const std::size_t rank = spec.shape.rank();
+  if (rank < 2 || spec.name == "position_embd.weight") return tensor::DType::kF32;
+  return spec.shape[rank - 1] % tensor::BlockElements(wanted) == 0 ? wanted : tensor::DType::kF32;
+}
+
+void SetFileType(tensor::DType dtype, formats::GgufWriter& writer) {
+  // Numbers of the GGUF specification for files mostly f32, f16, bf16, Q8_0, Q4_0.
+  constexpr std::uint32_t kFileTypes[] = {0, 1, 32, 7, 2};
+  KV_CHECK(tensor::IsWritten(dtype));
+  writer.Set("general.file_type", kFileTypes[static_cast<std::size_t>(dtype)]);
+  // Of the layout of blocks; 2 is the present one.
+  if (tensor::BlockElements(dtype) > 1) writer.Set("general.quantization_version", 2u);
+}
 
 base::Result<LoadedGpt2> LoadGpt2(base::Env& env, const std::string& path) {
   KV_TRY(auto open, OpenModelFile(env, path));

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/result.h"
+#include "formats/gguf_writer.h"
 #include "model/deepseek_config.h"
 #include "model/gpt2_config.h"
 #include "model/gpt2_model.h"
@@ -39,13 +40,16 @@ base::Result<LoadedGpt2> LoadGpt2(base::Env& env, const std::string& path);
 
 struct SaveOptions {
   std::string name;                           // general.name
-  tensor::DType dtype = tensor::DType::kF32;  // Of matrices; vectors and positions stay f32.
+  tensor::DType dtype = tensor::DType::kF32;  // Of matrices; see WrittenType.
 };
 
-// general.file_type of the GGUF specification: 0 all f32, 1 mostly f16, 32 mostly bf16.
-constexpr std::uint32_t FileType(tensor::DType dtype) {
-  return dtype == tensor::DType::kF32 ? 0 : dtype == tensor::DType::kF16 ? 1 : 32;
-}
+// The type of this tensor where matrices are wanted in that one (tensor::IsWritten): vectors and
+// position embeddings stay f32, and so do matrices whose rows are no whole blocks of it.
+tensor::DType WrittenType(const TensorSpec& spec, tensor::DType wanted);
+
+// Metadata that say in which type most matrices are: general.file_type, and for block types
+// general.quantization_version. Requires a type that is written.
+void SetFileType(tensor::DType dtype, formats::GgufWriter& writer);
 
 // Writes a gpt2 GGUF file, whole or not at all. source gives each tensor once, in order.
 base::Result<void> SaveGpt2(base::Env& env, const std::string& path, const Gpt2Config& config,

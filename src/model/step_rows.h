@@ -12,9 +12,9 @@
 #include "base/aligned.h"
 #include "base/result.h"
 #include "base/thread_team.h"
-#include "kernels/attention.h"
 #include "kernels/matmul.h"
 #include "model/model.h"
+#include "model/replay.h"
 
 namespace kvasir::model {
 
@@ -23,15 +23,34 @@ namespace kvasir::model {
 base::Result<void> PrepareItems(std::span<const BatchItem> items, const ModelShape& shape,
                                 std::size_t logits);
 
-// Model::Forward around the architecture's own part: compute() runs once every item has its slots,
-// and the sequences grow when it has returned.
-template <typename Compute>
+// Part of a step: layers [begin, end). Rows enter the first one from their embeddings, or as the
+// residual stream that the part before has left; what goes on after the last one are the rows whose
+// logits are wanted, and where that is the model's last, their logits.
+struct StepLayers {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// Model::Forward around the architecture's own part: run(items, layers) computes layers of a step
+// once every item has its slots, and the sequences grow when it has returned. Where layers are not
+// stored (store=none), it runs twice: for all positions up to the last such layer, over caches that
+// live for this step, then for the new ones. Items whose layers are replayed must be of one
+// geometry.
+template <typename Run>
 base::Result<void> ForwardItems(std::span<const BatchItem> items, const ModelShape& shape,
-                                std::span<float> logits, const Compute& compute) {
+                                std::span<float> logits, const Run& run) {
   KV_TRY(PrepareItems(items, shape, logits.size()));
   if (items.empty()) return base::Success();
-  compute();
-  for (const BatchItem& item : items) item.sequence->Advance(item.tokens.size());
+  const std::size_t replayed = items[0].sequence->geometry().replayed_layers();
+  if (replayed > 0) {
+    KV_TRY(const Replay replay, Replay::Make(items, shape));
+    run(replay.items(), StepLayers{0, replayed});
+  }
+  if (replayed < shape.layers) run(items, StepLayers{replayed, shape.layers});
+  for (const BatchItem& item : items) {
+    item.sequence->Advance(item.tokens.size());
+    item.sequence->ExtendHistory(item.tokens);
+  }
   return base::Success();
 }
 
@@ -44,18 +63,6 @@ struct RowSlice {
 
   TokenId TokenOf(std::size_t row) const { return item->tokens[row - first_row]; }
   std::size_t PositionOf(std::size_t row) const { return first_position + row - first_row; }
-};
-
-// Attention of one layer over every item's cache. Row strides are those of the whole matrices.
-struct AttendArgs {
-  const float* q = nullptr;  // [rows][heads · head_dim]
-  std::size_t q_stride = 0;
-  std::size_t heads = 0;
-  std::size_t kv_heads = 0;
-  float scale = 1.0f;
-  std::size_t window = kernels::kNoWindow;
-  float* out = nullptr;  // [rows or wanted rows][heads · head_dim]
-  std::size_t out_stride = 0;
 };
 
 // Immutable; thread-safe. All items' rows lie one after the other; in the last layer only those
@@ -83,14 +90,7 @@ class StepRows {
   // follow before anyone reads them.
   void CopyWanted(const base::Member& member, const float* x, std::size_t width, float* out) const;
 
-  // This member's part of the layer's attention; of the wanted rows only, if `last`.
-  void Attend(const base::Member& member, std::size_t layer, bool last,
-              const AttendArgs& args) const;
-
  private:
-  std::size_t HeadsPerUnit(const base::Member& member, std::size_t queries,
-                           const AttendArgs& args) const;
-
   std::vector<RowSlice> slices_;  // [items]
   std::size_t count_ = 0;
   std::size_t wanted_ = 0;

@@ -6,13 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/result.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 
 namespace kvasir::model {
@@ -47,8 +51,38 @@ inline BlockTensorName SplitBlockName(std::string_view name) {
   return split;
 }
 
-// Gives the f32 numbers of a tensor, row-major. The span need only live until the next call.
-using TensorSource = std::function<base::Result<std::span<const float>>(const TensorSpec& spec)>;
+// A tensor in blocks that products take as they are (R6): GGUF's of Q8_0 or Q4_0, row after row.
+struct TensorBlocks {
+  tensor::DType dtype = tensor::DType::kQ8_0;
+  std::span<const std::byte> bytes;
+};
+
+// Where the numbers of tensors come from. What is given need only live until the next call.
+class TensorSource {
+ public:
+  // The f32 numbers of a tensor, row-major.
+  using Numbers = std::function<base::Result<std::span<const float>>(const TensorSpec&)>;
+  // Its blocks, or nothing if it is not kept in such.
+  using Blocks = std::function<base::Result<std::optional<TensorBlocks>>(const TensorSpec&)>;
+
+  // From a function that is a Numbers.
+  template <typename Function>
+  requires(!std::is_same_v<std::remove_cvref_t<Function>, TensorSource>)
+      TensorSource(Function numbers, Blocks blocks = nullptr)  // NOLINT
+      : numbers_(std::move(numbers)), blocks_(std::move(blocks)) {}
+
+  base::Result<std::span<const float>> operator()(const TensorSpec& spec) const {
+    return numbers_(spec);
+  }
+  base::Result<std::optional<TensorBlocks>> BlocksOf(const TensorSpec& spec) const {
+    if (!blocks_) return std::optional<TensorBlocks>();
+    return blocks_(spec);
+  }
+
+ private:
+  Numbers numbers_;
+  Blocks blocks_;
+};
 
 }  // namespace kvasir::model
 

@@ -3,19 +3,24 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "tensor/convert.h"
 
 namespace kvasir::model {
-namespace {
 
-// Element (row, column) of a packed matrix: kernels/matmul.h.
-template <typename Matrix>
-auto& At(Matrix& matrix, std::size_t row, std::size_t column) {
-  return matrix.panel(row / 16)[column * 16 + row % 16];
+base::Result<void> WeightSlot::Load(const TensorSpec& spec, const TensorSource& source) const {
+  if (packed) {
+    KV_TRY(const auto blocks, source.BlocksOf(spec));
+    if (blocks) {
+      FillBlocks(spec, *blocks);
+      return base::Success();
+    }
+  }
+  KV_TRY(const std::span<const float> values, source(spec));
+  Fill(spec, values);
+  return base::Success();
 }
 
-}  // namespace
-
-void WeightSlot::Fill(const TensorSpec& spec, std::span<const float> values) {
+void WeightSlot::Fill(const TensorSpec& spec, std::span<const float> values) const {
   KV_CHECK(values.size() == spec.shape.ElementCount().value());
   const std::size_t rows = spec.shape[0];
   const std::size_t columns = values.size() / rows;
@@ -29,26 +34,46 @@ void WeightSlot::Fill(const TensorSpec& spec, std::span<const float> values) {
   if (packed->n() != total || packed->k() != columns) {
     *packed = kernels::PackedMatrix(total, columns);
   }
+  if (packed->rounded()) *packed = kernels::Widened(*packed);
   for (std::size_t row = 0; row < rows; ++row) {
+    const std::size_t at = first_row + row;
+    float* to = packed->panel(at / kernels::kPanelOutputs) + at % kernels::kPanelOutputs;
     for (std::size_t column = 0; column < columns; ++column) {
-      At(*packed, first_row + row, column) = values[row * columns + column];
+      to[column * kernels::kPanelOutputs] = values[row * columns + column];
     }
   }
+}
+
+void WeightSlot::FillBlocks(const TensorSpec& spec, const TensorBlocks& blocks) const {
+  const std::size_t rows = spec.shape[0];
+  const std::size_t count = spec.shape.ElementCount().value();
+  const std::size_t columns = count / rows;
+  const std::size_t total = total_rows == 0 ? rows : total_rows;
+  KV_CHECK(packed && first_row + rows <= total);
+  if (packed->n() != total || packed->k() != columns) {
+    *packed = kernels::PackedMatrix(total, columns, blocks.dtype);
+  }
+  if (packed->dtype() == blocks.dtype) {
+    kernels::PackBlocks(blocks.bytes, first_row, *packed);
+    return;
+  }
+  std::vector<float> values(count);
+  tensor::ConvertToF32(blocks.dtype, blocks.bytes, values);
+  WeightSlot matrix = *this;
+  matrix.plain = nullptr;
+  matrix.Fill(spec, values);
 }
 
 std::vector<float> WeightSlot::Values(const TensorSpec& spec) const {
   std::vector<float> values(spec.shape.ElementCount().value());
   const std::size_t rows = spec.shape[0];
   const std::size_t columns = values.size() / rows;
-  if (plain) {
+  if (plain && plain->size() != 0) {
     std::copy_n(plain->data() + first_row * columns, values.size(), values.begin());
     return values;
   }
-  const kernels::PackedMatrix& matrix = *packed;
   for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t column = 0; column < columns; ++column) {
-      values[row * columns + column] = At(matrix, first_row + row, column);
-    }
+    kernels::UnpackRow(*packed, first_row + row, values.data() + row * columns);
   }
   return values;
 }

@@ -10,7 +10,9 @@
 
 #include "base/env.h"
 #include "cli/command.h"
+#include "cli/json_output.h"
 #include "model/convert_file.h"
+#include "tensor/dtype.h"
 
 namespace kvasir::cli {
 namespace {

@@ -32,6 +32,7 @@ struct CachePlanFlags {
   std::string model;
   std::string preset;
   std::optional<std::uint64_t> layers, kv_heads, head_dim, latent_dim, rope_dim, embedding;
+  std::string kv;
   std::string dtype;
   std::string value_dtype;
   std::uint64_t key_group = 0;
@@ -70,6 +71,7 @@ base::Result<PlannedModel> ModelOfFile(const std::string& path) {
                                   .rope_dim = summary.cache->rope_dim,
                                   .embedding = summary.embedding.value_or(0)},
                         .context = summary.context.value_or(kDefaultContext),
+                        .rotary = summary.architecture.value_or("gpt2") != "gpt2",
                         .source = {},
                         .note = {}};
   // A file's fault is not the command line's.
@@ -86,8 +88,12 @@ base::Result<PlannedModel> ModelBeforeSizes(const CachePlanFlags& flags) {
     }
     const kvcache::CachePreset* preset = kvcache::FindCachePreset(flags.preset);
     KV_CHECK(preset != nullptr);  // The flag's check lets no other through.
-    return PlannedModel{std::string(preset->name), preset->shape,  PlanDType::kF16,
-                        preset->context,           preset->source, preset->note};
+    return PlannedModel{.name = std::string(preset->name),
+                        .shape = preset->shape,
+                        .dtype = PlanDType::kF16,
+                        .context = preset->context,
+                        .source = preset->source,
+                        .note = preset->note};
   }
   if (!flags.model.empty() || !flags.HasSizes()) {
     ModelFlags found;
@@ -146,6 +152,32 @@ base::Result<kvcache::PlanWorkload> WorkloadOf(const CachePlanFlags& flags,
   return workload;
 }
 
+// Takes --kv, which says all that the flags about types, windows and stores say.
+base::Result<void> TakePolicy(const CachePlanFlags& flags, CacheQuestion& question) {
+  const std::pair<const char*, bool> others[] = {
+      {"--dtype", !flags.dtype.empty()},     {"--value-dtype", !flags.value_dtype.empty()},
+      {"--key-group", flags.key_group != 0}, {"--window", flags.window != 0},
+      {"--sinks", flags.sinks != 0},         {"--store", flags.store != "kv"}};
+  for (const auto& [flag, given] : others) {
+    if (!given) continue;
+    return MakeError(ErrorCode::kUsage, "{} beside --kv: the policy says it all", flag);
+  }
+  const kvcache::PlanShape& shape = question.model.shape;
+  if (shape.layers > kvcache::kMaxLayers || shape.kv_heads > kvcache::kMaxKvHeads) {
+    return MakeError(ErrorCode::kUsage,
+                     "--kv is for at most {} layers of {} kv heads, but there are {} of {}",
+                     kvcache::kMaxLayers, kvcache::kMaxKvHeads, shape.layers, shape.kv_heads);
+  }
+  auto policy = kvcache::CachePolicy::Parse(flags.kv, {.layers = shape.layers,
+                                                       .kv_heads = shape.kv_heads,
+                                                       .head_dim = shape.head_dim,
+                                                       .rotary = question.model.rotary,
+                                                       .latent = shape.latent_dim != 0});
+  if (!policy) return MakeError(ErrorCode::kUsage, "--kv: {}", policy.error().message);
+  question.kv = std::move(policy.value());
+  return base::Success();
+}
+
 // GB/s at which all physical cores read a buffer that no processor cache holds.
 base::Result<double> MeasureBandwidth() {
   constexpr std::size_t kBytes = std::size_t{128} << 20;
@@ -186,6 +218,9 @@ base::Result<int> RunCachePlan(const CachePlanFlags& flags) {
   if (!flags.dtype.empty()) question.policy.dtype = kvcache::FindPlanDType(flags.dtype).value();
   if (!flags.value_dtype.empty()) {
     question.policy.value_dtype = kvcache::FindPlanDType(flags.value_dtype).value();
+  }
+  if (!flags.kv.empty()) {
+    KV_TRY(TakePolicy(flags, question));
   }
   question.memory_bytes = flags.memory;
   question.measured = flags.gb_per_s == 0;
@@ -247,6 +282,11 @@ void AddPolicyFlags(CLI::App* command, CachePlanFlags& flags) {
           "int4: round keys by channel over so many positions");
   AddUint(command, "--window", flags.window, {1, kMost}, "only so many last tokens are visible");
   AddUint(command, "--sinks", flags.sinks, {0, kMost}, "and so many first ones");
+  command
+      ->add_option("--kv", flags.kv,
+                   "a policy by layer and head, as of the commands that run a model; instead of "
+                   "--dtype and those below it")
+      ->type_name("SPEC");
   command->add_option("--store", flags.store, "kv, or hidden: the layer's input; default kv")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"kv", "hidden"}));

@@ -8,6 +8,7 @@
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
 #include "cli/terminal_text.h"
+#include "kvcache/policy_plan.h"
 
 namespace kvasir::cli {
 namespace {
@@ -65,6 +66,33 @@ std::string PolicyText(const kvcache::PlanPolicy& policy) {
                              : fmt::format(",dtype={}", PlanDTypeName(policy.dtype));
   if (policy.key_group != 0) text += fmt::format(",group={}", policy.key_group);
   return text;
+}
+
+std::string PolicyText(const CacheQuestion& question) {
+  return question.kv ? question.kv->Canonical() : PolicyText(question.policy);
+}
+
+kvcache::CacheGeometryOptions GeometryOf(const CacheQuestion& question) {
+  const kvcache::PlanShape& shape = question.model.shape;
+  return {.layers = shape.layers,
+          .kv_heads = shape.kv_heads,
+          .head_dim = shape.head_dim,
+          .block_tokens = question.workload.block_tokens,
+          .latent_dim = shape.latent_dim,
+          .rope_dim = shape.rope_dim,
+          .hidden_dim = shape.embedding,
+          .policy = question.kv};
+}
+
+base::Result<CacheAnswer> AnswerByHead(const CacheQuestion& question) {
+  CacheAnswer answer;
+  const kvcache::CacheGeometryOptions options = GeometryOf(question);
+  KV_TRY(answer.plan, PlanPolicyCache(options, question.workload));
+  if (question.memory_bytes) {
+    KV_TRY(answer.fit, FitPolicyCache(options, question.workload, *question.memory_bytes));
+  }
+  answer.ms_per_step = MsToRead(answer.plan.bytes_read_per_step, question.gb_per_s);
+  return answer;
 }
 
 std::vector<TradeoffCell> Tradeoff(const CacheQuestion& question) {
@@ -189,6 +217,7 @@ void PrintTradeoff(const CacheQuestion& question, const CacheAnswer& answer) {
 }  // namespace
 
 base::Result<CacheAnswer> AnswerCacheQuestion(const CacheQuestion& question) {
+  if (question.kv) return AnswerByHead(question);
   CacheAnswer answer;
   KV_TRY(answer.plan, PlanCache(question.model.shape, question.policy, question.workload));
   if (question.memory_bytes) {
@@ -209,8 +238,8 @@ ordered_json ToJson(const CacheQuestion& question, const CacheAnswer& answer) {
   ordered_json json = {
       {"model", question.model.name.empty() ? ordered_json() : ordered_json(question.model.name)},
       {"shape", ShapeToJson(question)},
-      {"policy", PolicyText(question.policy)},
-      {"dtype", PlanDTypeName(question.policy.dtype)},
+      {"policy", PolicyText(question)},
+      {"dtype", question.kv ? ordered_json() : ordered_json(PlanDTypeName(question.policy.dtype))},
       {"runs", plan.runs},
       {"bytes_per_token", plan.bytes_per_token},
       {"bytes_total", plan.bytes_total},
@@ -248,12 +277,11 @@ ordered_json ToJson(const CacheQuestion& question, const CacheAnswer& answer) {
 
 void PrintText(const CacheQuestion& question, const CacheAnswer& answer) {
   const kvcache::CachePlan& plan = answer.plan;
-  fmt::print("{}{}{}\n",
-             question.model.name.empty()
-                 ? ""
-                 : OneLine(base::ReplaceInvalidUtf8(question.model.name)) + ": ",
-             PolicyText(question.policy),
-             plan.runs ? "" : " (by formula: not what this program's cache holds today)");
+  fmt::print(
+      "{}{}{}\n",
+      question.model.name.empty() ? ""
+                                  : OneLine(base::ReplaceInvalidUtf8(question.model.name)) + ": ",
+      PolicyText(question), plan.runs ? "" : " (by formula: not what this program's cache holds)");
   fmt::print("{}, {} a token\n\n", plan.formula, Readable(plan.bytes_per_token));
   PrintLine("requests", RequestsText(question.workload));
   PrintLine("blocks", fmt::format("{} of {} tokens, {} bytes each", Grouped(plan.blocks),
@@ -268,7 +296,7 @@ void PrintText(const CacheQuestion& question, const CacheAnswer& answer) {
   PrintLine("read a step", fmt::format("{} bytes, {}", Grouped(plan.bytes_read_per_step),
                                        Duration(answer.ms_per_step)));
   if (answer.fit) PrintFit(question, *answer.fit);
-  PrintTradeoff(question, answer);
+  if (!answer.tradeoff.empty()) PrintTradeoff(question, answer);
   if (!question.model.source.empty()) {
     fmt::print("\nSizes of {}: {}.\n", question.model.name, question.model.source);
   }

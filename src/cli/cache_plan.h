@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "kvcache/cache_plan.h"
+#include "kvcache/cache_policy.h"
 
 namespace kvasir::cli {
 
@@ -20,6 +21,7 @@ struct PlannedModel {
   kvcache::PlanShape shape;
   kvcache::PlanDType dtype = kvcache::PlanDType::kF32;  // Unless another is asked for.
   std::uint64_t context = 0;
+  bool rotary = false;      // Known to be; else what learned positions allow may be planned.
   std::string_view source;  // Where a preset's sizes are given, and what may surprise.
   std::string_view note;
 };
@@ -27,6 +29,7 @@ struct PlannedModel {
 struct CacheQuestion {
   PlannedModel model;
   kvcache::PlanPolicy policy;
+  std::optional<kvcache::CachePolicy> kv;  // Of --kv: by layer and head, instead of `policy`.
   kvcache::PlanWorkload workload;
   std::optional<std::uint64_t> memory_bytes;
   double gb_per_s = 0;    // 10^9 bytes a second
@@ -47,7 +50,7 @@ struct CacheAnswer {
   kvcache::CachePlan plan;
   std::optional<kvcache::CacheFit> fit;  // If there is a memory.
   double ms_per_step = 0;
-  std::vector<TradeoffCell> tradeoff;  // By batch, then length, then type.
+  std::vector<TradeoffCell> tradeoff;  // By batch, then length, then type; none with --kv.
 };
 
 base::Result<CacheAnswer> AnswerCacheQuestion(const CacheQuestion& question);

@@ -1,9 +1,16 @@
 #include "kvcache/cache_plan.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "kernels/kv_type.h"
+#include "kvcache/cache_policy.h"
 #include "kvcache/plan_workload.h"
+#include "kvcache/policy_matrix.h"
+#include "kvcache/policy_plan.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -237,17 +244,61 @@ Result<void> CheckAll(const PlanShape& shape, const PlanPolicy& policy,
   return CheckWorkload(workload, policy.window);
 }
 
-bool RunsHere(const PlanShape& shape, const PlanPolicy& policy, const PlanWorkload& workload) {
-  return policy.dtype == PlanDType::kF32 &&
-         policy.value_dtype.value_or(PlanDType::kF32) == PlanDType::kF32 && policy.window == 0 &&
-         !policy.hidden &&
-         CacheGeometry::Make({.layers = shape.layers,
-                              .kv_heads = shape.kv_heads,
-                              .head_dim = shape.head_dim,
-                              .block_tokens = workload.block_tokens,
-                              .latent_dim = shape.latent_dim,
-                              .rope_dim = shape.rope_dim})
-             .has_value();
+kernels::KvType TypeOf(PlanDType dtype) {
+  switch (dtype) {
+    case PlanDType::kF32:
+      return kernels::KvType::kF32;
+    case PlanDType::kF16:
+      return kernels::KvType::kF16;
+    case PlanDType::kBF16:
+      return kernels::KvType::kBf16;
+    case PlanDType::kInt8:
+      return kernels::KvType::kInt8;
+    case PlanDType::kInt4:
+      return kernels::KvType::kInt4;
+  }
+  return kernels::KvType::kF32;
+}
+
+// The setting as --kv has it; nothing if it has not.
+std::optional<HeadPolicy> HeadPolicyOf(const PlanPolicy& policy) {
+  HeadPolicy head = {.k = TypeOf(policy.dtype),
+                     .v = TypeOf(policy.value_dtype.value_or(policy.dtype)),
+                     .window = policy.window,
+                     .sinks = policy.sinks};
+  if (policy.window > kMaxWindow || policy.sinks > std::min(policy.window, kMaxSinks)) return {};
+  if (policy.hidden) head.store = KvStore::kHidden;
+  if (policy.key_group != 0) {
+    if (std::find(std::begin(kKeyGroups), std::end(kKeyGroups), policy.key_group) ==
+        std::end(kKeyGroups)) {
+      return {};
+    }
+    head.k = kernels::KvType::kInt4Channel;
+    head.group = static_cast<std::uint32_t>(policy.key_group);
+  }
+  if (FirstConflict(FeaturesOf(head), /*rotary=*/false) != nullptr) return {};
+  return head;
+}
+
+// Whether the running cache holds so many bytes for this workload.
+bool RunsHere(const PlanShape& shape, const PlanPolicy& policy, const PlanWorkload& workload,
+              std::uint64_t bytes_total) {
+  CacheGeometryOptions options = {.layers = shape.layers,
+                                  .kv_heads = shape.kv_heads,
+                                  .head_dim = shape.head_dim,
+                                  .block_tokens = workload.block_tokens,
+                                  .latent_dim = shape.latent_dim,
+                                  .rope_dim = shape.rope_dim,
+                                  .hidden_dim = shape.embedding};
+  const std::optional<HeadPolicy> head = HeadPolicyOf(policy);
+  if (!head || (shape.latent_dim != 0 && !(*head == HeadPolicy{}))) return false;
+  if (shape.layers > kMaxLayers || shape.kv_heads > kMaxKvHeads) return false;
+  if (shape.latent_dim == 0) {
+    options.policy = CachePolicy::Of(shape.layers, shape.kv_heads,
+                                     std::vector(shape.layers * shape.kv_heads, *head));
+  }
+  const auto plan = PlanPolicyCache(options, workload);
+  return plan && plan.value().bytes_total == bytes_total;
 }
 
 }  // namespace
@@ -299,7 +350,7 @@ Result<CachePlan> PlanCache(const PlanShape& shape, const PlanPolicy& policy,
     if (!amount.value()) return WorkloadTooLarge(format.formula, workload);
   }
   return CachePlan{
-      .runs = RunsHere(shape, policy, workload),
+      .runs = RunsHere(shape, policy, workload, *total.value()),
       .bytes_per_token = *per_token.value(),
       .bytes_per_layer = std::vector<std::uint64_t>(shape.layers, *format.token.value()),
       .block_bytes = *block.value(),

@@ -1,5 +1,5 @@
-// What a KV cache takes, computed without running it: any shape, setting and mix of requests, also
-// settings that no code here holds yet.
+// What a KV cache takes, computed without running it: any shape, one setting for all layers, any
+// mix of requests; also what no code here holds. By layer and head: policy_plan.h.
 #ifndef KVASIR_KVCACHE_CACHE_PLAN_H_
 #define KVASIR_KVCACHE_CACHE_PLAN_H_
 
@@ -67,7 +67,7 @@ struct PlanWorkload {
 // Bytes are of all layers together. With a window, what is held depends on where it lies in its
 // blocks: the plan takes the most that is held on the way to each request's length.
 struct CachePlan {
-  bool runs = false;  // Whether this program's cache holds it; else it is planned by formula.
+  bool runs = false;  // Whether this program's cache holds it, to the byte; else by formula.
   std::uint64_t bytes_per_token = 0;           // With key_group: the mean, rounded up.
   std::vector<std::uint64_t> bytes_per_layer;  // [layers]: of one token; adds up to the above
   std::uint64_t block_bytes = 0;

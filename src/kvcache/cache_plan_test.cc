@@ -77,7 +77,7 @@ TEST(CachePlanTest, EachTypeHasItsBytes) {
   for (const auto& [dtype, bytes] : rows) {
     const CachePlan plan = Planned(kLesson, {.dtype = dtype}, One(1));
     EXPECT_EQ(plan.bytes_per_token, 2 * 4 * 4 * bytes) << PlanDTypeName(dtype);
-    EXPECT_EQ(plan.runs, dtype == PlanDType::kF32);
+    EXPECT_TRUE(plan.runs);
     EXPECT_EQ(FindPlanDType(PlanDTypeName(dtype)), dtype);
     EXPECT_THAT(plan.formula, HasSubstr(fmt::format("= {} bytes", plan.bytes_per_token)));
   }
@@ -100,7 +100,7 @@ TEST(CachePlanTest, HiddenStatesAreHalfOfKeysAndValuesOfEveryHead) {
   const CachePlan plan = Planned(kLesson, {.hidden = true}, One(100));
   EXPECT_EQ(plan.bytes_per_token, 2048u);
   EXPECT_EQ(plan.bytes_total, 7u * 16 * 2048);
-  EXPECT_FALSE(plan.runs);
+  EXPECT_TRUE(plan.runs);
   EXPECT_THAT(plan.formula, HasSubstr("the layer's input"));
 }
 
@@ -109,12 +109,11 @@ TEST(CachePlanTest, KeysAndValuesMayDiffer) {
   const CachePlan plan = Planned(kLesson, policy, One(16));
   EXPECT_EQ(plan.bytes_per_token, 4u * 4 * ((32 + 2) + 2 * 32));
   EXPECT_EQ(plan.bytes_total, 16 * plan.bytes_per_token);
-  EXPECT_FALSE(plan.runs);
+  EXPECT_TRUE(plan.runs);
   EXPECT_THAT(plan.formula, HasSubstr("(32 bytes + 2 of scale) of K + "));
   EXPECT_THAT(plan.formula, HasSubstr("32 × 2 bytes of V"));
-  // One type, said twice, is that type; and only what differs from the running cache is a plan.
-  EXPECT_TRUE(Planned(kLesson, {.value_dtype = PlanDType::kF32}, One(16)).runs);
-  EXPECT_FALSE(Planned(kLesson, {.value_dtype = PlanDType::kF16}, One(16)).runs);
+  // One type, said twice, is that type.
+  EXPECT_EQ(Planned(kLesson, {.value_dtype = PlanDType::kF32}, One(16)).bytes_total, 16u * 4096);
   const PlanPolicy grouped = {
       .dtype = PlanDType::kInt4, .value_dtype = PlanDType::kInt8, .key_group = 32};
   EXPECT_EQ(Planned(kLesson, grouped, One(16)).block_bytes, 4u * 16 * 4 * (32 + 2));
@@ -126,6 +125,22 @@ TEST(CachePlanTest, KeysAndValuesMayDiffer) {
 }
 
 // K of complete groups at 4 + 32/G bits, a tail in f32; V by token.
+TEST(CachePlanTest, OnlyWhatTheRunningCacheHoldsToTheByteRuns) {
+  EXPECT_TRUE(Planned(kLesson, {.window = 64, .sinks = 4}, One(1000)).runs);
+  EXPECT_FALSE(Planned(kLesson, {.window = 64, .sinks = 65}, One(1000)).runs);
+  const PlanPolicy grouped = {.dtype = PlanDType::kInt4, .key_group = 32};
+  EXPECT_TRUE(Planned(kLesson, grouped, One(128, 32)).runs);
+  EXPECT_FALSE(Planned(kLesson, {.dtype = PlanDType::kInt4, .key_group = 1024}, One(128)).runs);
+  // Latents are always f32; parts of blocks begin at multiples of 64 bytes, which the formula has
+  // not.
+  const PlanShape latent = {.layers = 2, .latent_dim = 16, .rope_dim = 8};
+  EXPECT_FALSE(Planned(latent, {.dtype = PlanDType::kF16}, One(1)).runs);
+  const PlanShape odd = {.layers = 1, .kv_heads = 3, .head_dim = 5};
+  EXPECT_FALSE(Planned(odd, {.dtype = PlanDType::kInt8}, One(1)).runs);
+  EXPECT_TRUE(Planned(odd, {}, One(1)).runs);
+  EXPECT_FALSE(Planned({.layers = kMaxLayers + 1, .kv_heads = 1, .head_dim = 1}, {}, One(1)).runs);
+}
+
 TEST(CachePlanTest, KeysByChannelHaveATail) {
   const PlanPolicy policy = {.dtype = PlanDType::kInt4, .key_group = 32};
   const std::uint64_t channels = 4 * 32;

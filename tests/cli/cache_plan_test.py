@@ -86,16 +86,48 @@ class CachePlanTest(program.CliTest):
 
     def test_policies_by_formula(self):
         sizes = ("--layers", 4, "--kv-heads", 4, "--head-dim", 32, "--context", 128)
-        for flags, per_token, total in (
-                (["--dtype", "int8"], 1088, 1088 * 128),
-                (["--dtype", "int8", "--value-dtype", "int4"], 864, 864 * 128),
-                (["--dtype", "int4"], 640, 640 * 128),
-                (["--window", 32, "--sinks", 4], 4096, 4096 * 64),
-                (["--store", "hidden", "--embedding", 128], 2048, 2048 * 128),
-                (["--dtype", "int4", "--key-group", 32], 640, 640 * 128 + 4 * 128 * 32 * 4)):
+        for flags, per_token, total, runs in (
+                (["--dtype", "int8"], 1088, 1088 * 128, True),
+                (["--dtype", "int8", "--value-dtype", "int4"], 864, 864 * 128, True),
+                (["--dtype", "int4"], 640, 640 * 128, True),
+                (["--window", 32, "--sinks", 4], 4096, 4096 * 64, True),
+                (["--store", "hidden", "--embedding", 128], 2048, 2048 * 128, True),
+                (["--dtype", "int4", "--key-group", 32, "--block-tokens", 32], 640,
+                 640 * 128 + 4 * 128 * 32 * 4, True),
+                (["--dtype", "int4", "--key-group", 1008], 4 * 4 * 20 + 4 * 128 * 508 // 1008 + 1,
+                 4 * 4 * 20 * 128 + 4 * 128 * 1008 * 4, False)):
             out = self.plan(*sizes, *flags)
             self.assertEqual((out["bytes_per_token"], out["bytes_total"], out["runs"]),
-                             (per_token, total, False), flags)
+                             (per_token, total, runs), flags)
+
+    def test_policies_by_layer_and_head(self):
+        sizes = ("--layers", 4, "--kv-heads", 4, "--head-dim", 32, "--context", 128,
+                 "--embedding", 128)
+        out = self.plan(*sizes, "--kv", "dtype=int8;1:store=hidden;2.0-1:dtype=int4;0:store=none")
+        self.assertEqual(out["per_layer"], [0, 512, 216, 272])
+        self.assertEqual((out["bytes_per_token"], out["bytes_total"], out["runs"]),
+                         (1000, 128_000, True))
+        self.assertEqual(out["policy"], "0:full,dtype=f32,store=none;1:full,dtype=f32,store=hidden;"
+                                        "2.0-1:full,dtype=int4;2.2-3:full,dtype=int8;"
+                                        "3:full,dtype=int8")
+        self.assertEqual(out["tradeoff"], [])
+        window = self.plan(*sizes, "--kv", "window=32,sinks=4", "--memory", "1MiB")
+        self.assertEqual(window["bytes_total"], 4096 * 64)
+        self.assertEqual(window["memory"]["times"], 4)
+        self.assertIsNone(window["memory"]["longest_context"])
+        self.assertEqual(self.plan("--kv", "full")["bytes_total"], self.plan()["bytes_total"])
+        self.assertIn("1 layer × 216", self.kvasir(
+            "cache", "plan", *sizes, "--kv", "dtype=int8;2.0-1:dtype=int4").text)
+        for pattern, arguments in (
+                (r"--kv: window is '0' in 'window=0' at character 11 \(rule 2\)",
+                 ["--kv", "dtype=f16;window=0"]),
+                (r"--kv: layer '4' at character 1 .* 0 to 3", ["--kv", "4:full"]),
+                (r"--dtype beside --kv", ["--dtype", "f16", "--kv", "full"]),
+                (r"--store beside --kv", ["--store", "hidden", "--kv", "full"]),
+                (r"--shared-prefix is 8, but a window of 9", ["--kv", "1:window=9",
+                                                              "--shared-prefix", 8])):
+            with self.subTest(arguments=arguments):
+                self.refused(2, pattern, "cache", "plan", *sizes, *arguments)
 
     def test_time_to_read_and_tradeoff(self):
         out = self.plan("--preset", "gpt3-175b")

@@ -10,8 +10,11 @@
 
 namespace kvasir::engine {
 
-// How the work is arranged: never a matter of the result's bits.
+// How the work is arranged: never a matter of the result's bits, but for the policy, which may
+// choose another function.
 struct GeneratorOptions {
+  // What is kept of each layer and head, made for the model's Policy(). Null: everything, in f32.
+  std::optional<kvcache::CachePolicy> policy = std::nullopt;
   bool use_cache = true;  // Off: every step computes all positions again, from an empty sequence.
   std::uint64_t block_tokens = kvcache::kDefaultBlockTokens;
   std::uint64_t prefill_chunk = 0;  // Most tokens of a sequence in a step; 0: as many as fit.

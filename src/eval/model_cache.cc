@@ -6,7 +6,8 @@ namespace kvasir::eval {
 
 base::Result<std::unique_ptr<kvcache::BlockPool>> MakeModelCache(const model::ModelShape& shape,
                                                                  const ModelCacheOptions& options) {
-  KV_TRY(const auto geometry, kvcache::CacheGeometry::Make(shape.Cache(options.block_tokens)));
+  KV_TRY(const auto geometry,
+         kvcache::CacheGeometry::Make(shape.Cache(options.block_tokens, options.policy)));
   const auto bytes = base::CheckedProduct(
       {options.sequences, geometry.BlocksFor(shape.context) + 1, geometry.block_bytes()});
   if (!bytes) {

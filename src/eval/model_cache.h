@@ -15,6 +15,7 @@ namespace kvasir::eval {
 
 struct ModelCacheOptions {
   std::uint64_t block_tokens = kvcache::kDefaultBlockTokens;
+  std::optional<kvcache::CachePolicy> policy = std::nullopt;  // Made for the model's Policy().
   // The budget holds this many sequences of a full context, and one block more for each, so that a
   // copy-on-write always finds room.
   std::uint64_t sequences = 1;

@@ -90,22 +90,21 @@ template <typename Keys, std::size_t kQueries, std::size_t kCount, std::size_t k
 HWY_INLINE void AddChannels(const QueryRows<kQueries>& rows, const BlockTiles<kStreams>& tiles,
                             std::size_t first, std::size_t d, std::size_t channels,
                             V16 (&acc)[kQueries][kCount]) {
-  constexpr std::size_t kChannels = Keys::kChannels;
-  V16 k[kStreams][kCount][kChannels];
+  constexpr std::size_t kRowsOfStream = kStreams == 1 ? kQueries : 1;
   KV_UNROLL
   for (std::size_t s = 0; s < kStreams; ++s) {
+    V16 k[kCount][Keys::kChannels];
     KV_UNROLL
-    for (std::size_t t = 0; t < kCount; ++t) Keys::Load(tiles.at[s][first + t], d, k[s][t]);
-  }
-  KV_UNROLL
-  for (std::size_t c = 0; c < kChannels; ++c) {
-    if (c >= channels) continue;
+    for (std::size_t t = 0; t < kCount; ++t) Keys::Load(tiles.at[s][first + t], d, k[t]);
     KV_UNROLL
-    for (std::size_t i = 0; i < kQueries; ++i) {
-      const V16 x = Set16(rows.q[i][d + c]);
-      const std::size_t s = kStreams == 1 ? 0 : i;
+    for (std::size_t c = 0; c < Keys::kChannels; ++c) {
+      if (c >= channels) continue;
       KV_UNROLL
-      for (std::size_t t = 0; t < kCount; ++t) acc[i][t] = Fma16(x, k[s][t][c], acc[i][t]);
+      for (std::size_t i = s; i < s + kRowsOfStream; ++i) {
+        const V16 x = Set16(rows.q[i][d + c]);
+        KV_UNROLL
+        for (std::size_t t = 0; t < kCount; ++t) acc[i][t] = Fma16(x, k[t][c], acc[i][t]);
+      }
     }
   }
 }

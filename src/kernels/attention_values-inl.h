@@ -118,6 +118,7 @@ HWY_INLINE void WeighValues(const RowWeights* weights, TileRows tiles, Visible v
   }
   const std::size_t row_bytes = Values::RowBytes(head_dim);
   const std::size_t offset = Values::Offset(column);
+  constexpr std::size_t kRowsOfStream = kStreams == 1 ? kQueries : 1;
   for (std::size_t j = visible.sinks > 0 ? 0 : visible.begin; j < visible.end;) {
     const std::size_t tile = j / kLanes;
     const std::size_t range_end = j < visible.sinks ? visible.sinks : visible.end;
@@ -128,18 +129,17 @@ HWY_INLINE void WeighValues(const RowWeights* weights, TileRows tiles, Visible v
       row[s] = tiles[s][tile] + j % kLanes * row_bytes + offset;
     }
     for (; j < end; ++j) {
-      V16 v[kStreams][kColumns];
       KV_UNROLL
       for (std::size_t s = 0; s < kStreams; ++s) {
-        Values::template Load<kColumns>(row[s], v[s]);
+        V16 v[kColumns];
+        Values::template Load<kColumns>(row[s], v);
         row[s] += row_bytes;
-      }
-      KV_UNROLL
-      for (std::size_t i = 0; i < kQueries; ++i) {
-        const V16 w = Set16(weights[i].w[j]);
-        const std::size_t s = kStreams == 1 ? 0 : i;
         KV_UNROLL
-        for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Fma16(w, v[s][c], acc[i][c]);
+        for (std::size_t i = s; i < s + kRowsOfStream; ++i) {
+          const V16 w = Set16(weights[i].w[j]);
+          KV_UNROLL
+          for (std::size_t c = 0; c < kColumns; ++c) acc[i][c] = Fma16(w, v[c], acc[i][c]);
+        }
       }
     }
     if (j == visible.sinks) j = visible.begin;

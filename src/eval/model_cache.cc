@@ -6,8 +6,13 @@ namespace kvasir::eval {
 
 base::Result<std::unique_ptr<kvcache::BlockPool>> MakeModelCache(const model::ModelShape& shape,
                                                                  const ModelCacheOptions& options) {
+  std::uint64_t block_tokens = options.block_tokens;
+  if (options.policy) {
+    const std::uint64_t step = kvcache::BlockStep(*options.policy);
+    block_tokens = (block_tokens + step - 1) / step * step;
+  }
   KV_TRY(const auto geometry,
-         kvcache::CacheGeometry::Make(shape.Cache(options.block_tokens, options.policy)));
+         kvcache::CacheGeometry::Make(shape.Cache(block_tokens, options.policy)));
   const auto bytes = base::CheckedProduct(
       {options.sequences, geometry.BlocksFor(shape.context) + 1, geometry.block_bytes()});
   if (!bytes) {

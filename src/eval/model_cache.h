@@ -14,6 +14,7 @@
 namespace kvasir::eval {
 
 struct ModelCacheOptions {
+  // Rounded up to what the policy's groups of keys need.
   std::uint64_t block_tokens = kvcache::kDefaultBlockTokens;
   std::optional<kvcache::CachePolicy> policy = std::nullopt;  // Made for the model's Policy().
   // The budget holds this many sequences of a full context, and one block more for each, so that a

@@ -40,6 +40,7 @@ class LossRun {
   base::Result<std::vector<double>> Run(std::span<const TextWindow> windows) {
     KV_TRY(const auto pool,
            MakeModelCache(model_.shape(), {.block_tokens = arrangement_.block_tokens,
+                                           .policy = arrangement_.policy,
                                            .sequences = std::min(group_, windows.size())}));
     std::vector<kvcache::CachedSequence> sequences;
     for (std::size_t i = 0; i < std::min(group_, windows.size()); ++i)

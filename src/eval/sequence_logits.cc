@@ -33,7 +33,8 @@ base::Result<std::vector<float>> SequenceLogits(const model::Model& model,
     return MakeError(ErrorCode::kUsage, "the text has {} tokens; allowed are 1 to {}, the context",
                      tokens.size(), shape.context);
   }
-  KV_TRY(const auto pool, MakeModelCache(shape, {.block_tokens = options.block_tokens}));
+  KV_TRY(const auto pool,
+         MakeModelCache(shape, {.block_tokens = options.block_tokens, .policy = options.policy}));
   kvcache::CachedSequence sequence(*pool);
   model::Scratch scratch;
   std::vector<float> logits(tokens.size() * shape.vocab);

@@ -4,21 +4,26 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "base/token_id.h"
+#include "kvcache/cache_policy.h"
 #include "model/model.h"
 
 namespace kvasir::eval {
 
-// How the work is arranged: never a matter of the result's bits.
+// How the work is arranged: never a matter of the result's bits, but for the policy, which may
+// choose another function.
 struct ArrangementOptions {
   std::uint64_t block_tokens = 16;
   std::uint64_t prefill_chunk = 0;  // Tokens a step; 0: as many as fit a step's buffers.
   bool kv_cache = true;             // Off: every step recomputes all tokens before its own.
+  // Made for the model's Policy(); null: everything, in f32.
+  std::optional<kvcache::CachePolicy> policy = std::nullopt;
 };
 
 // Rows of logits that one step may hold: about 16 MiB, at least one row.

@@ -59,6 +59,7 @@ struct ModelShape {
     return {layers, kv_heads, head_dim, rotary, latent_dim != 0};
   }
   // The cache this model needs, under a policy made for Policy(); null: full, in f32.
+  // Blocks are as long as asked, or the next longer size that holds whole groups of keys (group=G).
   kvcache::CacheGeometryOptions Cache(
       std::uint64_t block_tokens,
       const std::optional<kvcache::CachePolicy>& policy = std::nullopt) const;

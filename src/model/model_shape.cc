@@ -1,7 +1,29 @@
+#include <algorithm>
+
 #include "kernels/scalar_math.h"
 #include "model/model.h"
 
 namespace kvasir::model {
+namespace {
+
+// A block holds whole groups of keys rounded by channel. Groups are powers of two, so a multiple of
+// the largest serves all of them, and none is longer than the longest block. What is no block size
+// stays as it is, to be refused.
+std::uint64_t WholeGroups(std::uint64_t block_tokens, const kvcache::CachePolicy& policy) {
+  if (block_tokens == 0 || block_tokens % kvcache::kDefaultBlockTokens != 0 ||
+      block_tokens > kvcache::kMaxBlockTokens) {
+    return block_tokens;
+  }
+  std::uint64_t largest = 1;
+  for (std::uint64_t layer = 0; layer < policy.layers(); ++layer) {
+    for (const kvcache::HeadPolicy& head : policy.Layer(layer)) {
+      largest = std::max<std::uint64_t>(largest, head.group);
+    }
+  }
+  return (block_tokens + largest - 1) / largest * largest;
+}
+
+}  // namespace
 
 kvcache::CacheGeometryOptions ModelShape::Cache(
     std::uint64_t block_tokens, const std::optional<kvcache::CachePolicy>& policy) const {
@@ -17,6 +39,7 @@ kvcache::CacheGeometryOptions ModelShape::Cache(
     if (!options.policy) options.policy = kvcache::CachePolicy::Full(layers, kv_heads);
     options.policy->LimitWindows(windows);
   }
+  if (options.policy) options.block_tokens = WholeGroups(block_tokens, *options.policy);
   return options;
 }
 

@@ -28,6 +28,7 @@ constexpr std::array<AxisEntry, kVerifyAxes> kAxes = {{{"kv_cache", RunKvCacheAx
                                                        {"restore", RunRestoreAxis},
                                                        {"simd", RunSimdAxis},
                                                        {"mixed", RunMixedAxis},
+                                                       {"policy", RunPolicyAxis},
                                                        {"trainer", nullptr}}};
 
 // The world's draws, and each axis's, are numbers of streams of their own: an axis draws the same
@@ -62,7 +63,8 @@ base::Result<VerifyReport> Verify(const model::Model& model, const VerifyOptions
   }
   kernels::UseBestTarget();
   VerifyReport report;
-  report.trainer_checked = options.trainer != nullptr;
+  report.trainer_checked =
+      options.trainer != nullptr && (!options.policy || options.policy->IsFull());
   RowComparer comparer(report, model.shape().vocab);
   TeamSet teams;
   while (report.trials < options.trials) {
@@ -70,14 +72,14 @@ base::Result<VerifyReport> Verify(const model::Model& model, const VerifyOptions
     std::vector<PlainSequence> world =
         DrawWorld(model.shape(), world_random, /*full=*/report.trials % 8 == 0);
     for (PlainSequence& sequence : world) {
-      KV_TRY(sequence.RunPlainly(model));
+      KV_TRY(sequence.RunPlainly(model, options.policy));
     }
     for (std::size_t i = 0; i < kVerifyAxes; ++i) {
       RandomStream random = StreamFor(options.seed, report.trials, i);
-      const AxisTrial trial = {model, world, teams, comparer, random};
+      const AxisTrial trial = {model, world, teams, comparer, random, options.policy};
       if (kAxes[i].run != nullptr) {
         KV_TRY(kAxes[i].run(trial));
-      } else if (options.trainer) {
+      } else if (options.trainer && (!options.policy || options.policy->IsFull())) {
         KV_TRY(RunTrainerAxis(trial, options.trainer));
       }
     }

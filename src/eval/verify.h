@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "base/token_id.h"
 #include "kernels/contract.h"
+#include "kvcache/cache_policy.h"
 #include "model/model.h"
 
 namespace kvasir::eval {
@@ -38,9 +39,10 @@ enum class VerifyAxis : std::uint8_t {
   kRestore,       // Preempted and resumed: from a file, from the index, computed again.
   kSimd,          // Every instruction set of this machine.
   kMixed,         // All of the above at once.
+  kPolicy,        // Another cache policy each time, itself under the axes above.
   kTrainer,       // The trainer's evaluation pass.
 };
-inline constexpr std::size_t kVerifyAxes = 12;
+inline constexpr std::size_t kVerifyAxes = 13;
 std::string_view VerifyAxisName(VerifyAxis axis);  // "kv_cache"
 
 // A whole sequence's logits [tokens][vocab] by another path than Model::Forward.
@@ -51,6 +53,8 @@ struct VerifyOptions {
   std::uint64_t trials = 40;  // >= 1
   std::uint64_t seed = 0;
   SequenceForward trainer = nullptr;  // Null: the trainer axis is left out.
+  // Of all axes but kPolicy: what is compared is this policy's function. Null: the full cache.
+  std::optional<kvcache::CachePolicy> policy = std::nullopt;
   std::function<void(std::uint64_t)> after_trial =
       nullptr;  // May be null; gets the number of trials done.
 };

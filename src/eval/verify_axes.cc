@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "eval/model_cache.h"
 #include "kernels/targets.h"
 
 namespace kvasir::eval {
@@ -25,15 +24,16 @@ const PlainSequence& AnySequence(const AxisTrial& trial) {
 
 // 16, 32, … 256 positions a block, at least `low`; fewer where so many sequences of a large model
 // would hold hundreds of megabytes in blocks they hardly fill.
-std::uint64_t AnyBlockTokens(const model::ModelShape& shape, std::size_t sequences,
-                             std::uint64_t low, RandomStream& random) {
+std::uint64_t AnyBlockTokens(const AxisTrial& trial, std::size_t sequences, std::uint64_t low) {
   constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
-  const auto geometry = kvcache::CacheGeometry::Make(shape.Cache(low));
+  const auto geometry = kvcache::CacheGeometry::Make(trial.model.shape().Cache(low));
   KV_CHECK(geometry.has_value());  // The plain run has made one already.
   const std::uint64_t token_bytes = geometry.value().bytes_per_token();
+  const std::uint64_t step = trial.policy ? kvcache::BlockStep(*trial.policy) : 16;
+  low = std::max(low, step);
   const std::uint64_t most = std::clamp<std::uint64_t>(kMaxBytes / (token_bytes * sequences), low,
                                                        kvcache::kMaxBlockTokens);
-  return 16 * random.Between(low / 16, most / 16);
+  return step * trial.random.Between(low / step, most / step);
 }
 
 std::vector<Stream> StreamsOf(std::span<const PlainSequence> world, kvcache::BlockPool& pool) {
@@ -69,7 +69,7 @@ bool AnyLeft(std::span<const Stream> streams) {
 // A sequence alone, in steps of random sizes.
 base::Result<void> RunAlone(VerifyAxis axis, const AxisTrial& trial, const PlainSequence& plain,
                             base::ThreadTeam& team, std::uint64_t block_tokens) {
-  KV_TRY(const auto pool, MakeModelCache(trial.model.shape(), {.block_tokens = block_tokens}));
+  KV_TRY(const auto pool, trial.Cache({.block_tokens = block_tokens}));
   Stream stream = {&plain, kvcache::CachedSequence(*pool)};
   VerifyRunner runner(axis, trial.model, team, trial.comparer);
   return runner.Advance(stream, plain.tokens.size(), trial.random);
@@ -87,13 +87,13 @@ base::Result<void> CutBack(VerifyRunner& runner, Stream& stream, std::uint64_t v
   const std::size_t kept = random.Below(stream.done() + 1);
   if (random.Chance(1, 2)) {
     stream.cache.Truncate(kept);
-    const std::size_t room = stream.plain->tokens.size() - kept;
+    const std::size_t room = stream.left();
     if (room > 0) {
       const auto other = AnyTokens(random.Between(1, room), vocab, random);
       KV_TRY(runner.Pollute(stream, other));
     }
   }
-  stream.cache.Truncate(kept);
+  stream.cache.Truncate(std::min(kept, stream.done()));
   return base::Success();
 }
 
@@ -126,7 +126,7 @@ base::Result<void> GrowAndFork(VerifyRunner& runner, std::vector<Stream>& stream
 
 base::Result<void> RunKvCacheAxis(const AxisTrial& trial) {
   const PlainSequence& plain = AnySequence(trial);
-  KV_TRY(const auto pool, MakeModelCache(trial.model.shape(), {}));
+  KV_TRY(const auto pool, trial.Cache({}));
   Stream stream = {&plain, kvcache::CachedSequence(*pool)};
   VerifyRunner runner(VerifyAxis::kKvCache, trial.model, trial.teams.Of(1), trial.comparer);
   constexpr std::size_t kRecomputed = 8;
@@ -145,7 +145,7 @@ base::Result<void> RunKvCacheAxis(const AxisTrial& trial) {
 
 base::Result<void> RunPrefillChunkAxis(const AxisTrial& trial) {
   const PlainSequence& plain = AnySequence(trial);
-  KV_TRY(const auto pool, MakeModelCache(trial.model.shape(), {}));
+  KV_TRY(const auto pool, trial.Cache({}));
   VerifyRunner runner(VerifyAxis::kPrefillChunk, trial.model, trial.teams.Of(1), trial.comparer);
   const std::size_t length = plain.tokens.size();
   // The whole sequence, one size throughout, a size for each step.
@@ -162,7 +162,7 @@ base::Result<void> RunPrefillChunkAxis(const AxisTrial& trial) {
 }
 
 base::Result<void> RunBatchAxis(const AxisTrial& trial) {
-  KV_TRY(const auto pool, MakeModelCache(trial.model.shape(), {.sequences = trial.world.size()}));
+  KV_TRY(const auto pool, trial.Cache({.sequences = trial.world.size()}));
   std::vector<Stream> streams = StreamsOf(trial.world, *pool);
   VerifyRunner runner(VerifyAxis::kBatch, trial.model, trial.teams.Of(1), trial.comparer);
   while (AnyLeft(streams)) {
@@ -179,13 +179,12 @@ base::Result<void> RunThreadsAxis(const AxisTrial& trial) {
 
 base::Result<void> RunBlockAxis(const AxisTrial& trial) {
   return RunAlone(VerifyAxis::kBlock, trial, AnySequence(trial), trial.teams.Of(1),
-                  AnyBlockTokens(trial.model.shape(), 1, 32, trial.random));
+                  AnyBlockTokens(trial, 1, 32));
 }
 
 base::Result<void> RunPlacementAxis(const AxisTrial& trial) {
   KV_TRY(const auto pool,
-         MakeModelCache(trial.model.shape(),
-                        {.sequences = trial.world.size(), .placement_seed = trial.random.Next()}));
+         trial.Cache({.sequences = trial.world.size(), .placement_seed = trial.random.Next()}));
   std::vector<Stream> streams = StreamsOf(trial.world, *pool);
   VerifyRunner runner(VerifyAxis::kPlacement, trial.model, trial.teams.Of(1), trial.comparer);
   // Turn by turn, so that blocks of one sequence lie between those of others.
@@ -200,7 +199,7 @@ base::Result<void> RunPlacementAxis(const AxisTrial& trial) {
 }
 
 base::Result<void> RunForkAxis(const AxisTrial& trial) {
-  KV_TRY(const auto pool, MakeModelCache(trial.model.shape(), {.sequences = trial.world.size()}));
+  KV_TRY(const auto pool, trial.Cache({.sequences = trial.world.size()}));
   std::vector<Stream> streams = StreamsOf(trial.world, *pool);
   VerifyRunner runner(VerifyAxis::kFork, trial.model, trial.teams.Of(1), trial.comparer);
   KV_TRY(GrowAndFork(runner, streams, trial.random));
@@ -242,11 +241,10 @@ base::Result<void> RunMixedAxis(const AxisTrial& trial) {
   RandomStream& random = trial.random;
   const std::vector<kernels::Target> targets = kernels::AvailableTargets();
   const ForcedTarget forced(targets[random.Below(targets.size())]);
-  KV_TRY(const auto pool, MakeModelCache(trial.model.shape(),
-                                         {.block_tokens = AnyBlockTokens(
-                                              trial.model.shape(), trial.world.size(), 16, random),
-                                          .sequences = trial.world.size(),
-                                          .placement_seed = random.Next()}));
+  KV_TRY(const auto pool,
+         trial.Cache({.block_tokens = AnyBlockTokens(trial, trial.world.size(), 16),
+                      .sequences = trial.world.size(),
+                      .placement_seed = random.Next()}));
   std::vector<Stream> streams = StreamsOf(trial.world, *pool);
   VerifyRunner runner(VerifyAxis::kMixed, trial.model,
                       trial.teams.Of(random.Between(1, TeamSet::kMaxThreads)), trial.comparer);

@@ -2,9 +2,12 @@
 #ifndef KVASIR_EVAL_VERIFY_AXES_H_
 #define KVASIR_EVAL_VERIFY_AXES_H_
 
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
+#include "eval/model_cache.h"
 #include "eval/random_stream.h"
 #include "eval/verify_runner.h"
 
@@ -17,6 +20,13 @@ struct AxisTrial {
   TeamSet& teams;
   RowComparer& comparer;
   RandomStream& random;
+  const std::optional<kvcache::CachePolicy>& policy;  // That of the plain run.
+
+  // A cache for this model and policy.
+  base::Result<std::unique_ptr<kvcache::BlockPool>> Cache(ModelCacheOptions options) const {
+    options.policy = policy;
+    return MakeModelCache(model.shape(), options);
+  }
 };
 
 // Every row compared is a row of the plain run; each function errs only as the model errs.
@@ -31,6 +41,7 @@ base::Result<void> RunPrefixAxis(const AxisTrial& trial);
 base::Result<void> RunRestoreAxis(const AxisTrial& trial);
 base::Result<void> RunSimdAxis(const AxisTrial& trial);
 base::Result<void> RunMixedAxis(const AxisTrial& trial);
+base::Result<void> RunPolicyAxis(const AxisTrial& trial);
 base::Result<void> RunTrainerAxis(const AxisTrial& trial, const SequenceForward& trainer);
 
 }  // namespace kvasir::eval

@@ -32,7 +32,7 @@ class VerifyAxesTest : public testing::Test {
     VerifyReport report;
     RowComparer comparer(report, model.shape().vocab);
     RandomStream random(seed);
-    const auto done = axis.run({model, world_, teams_, comparer, random});
+    const auto done = axis.run({model, world_, teams_, comparer, random, std::nullopt});
     EXPECT_TRUE(done) << done.error().message;
     return report;
   }
@@ -92,7 +92,7 @@ TEST_F(VerifyAxesTest, RefusalsOfTheModelArePassedOn) {
     VerifyReport report;
     RowComparer comparer(report, 29);
     RandomStream random(3);
-    const auto done = axis.run({refusing, world_, teams_, comparer, random});
+    const auto done = axis.run({refusing, world_, teams_, comparer, random, std::nullopt});
     ASSERT_FALSE(done) << VerifyAxisName(axis.axis);
     EXPECT_EQ(done.error().code, base::ErrorCode::kExhausted);
   }

@@ -21,8 +21,8 @@ class ManagedWorld {
   static base::Result<ManagedWorld> Make(VerifyAxis axis, const AxisTrial& trial,
                                          std::uint64_t contexts, base::Env& swap_env) {
     const model::ModelShape& shape = trial.model.shape();
-    KV_TRY(const auto geometry,
-           kvcache::CacheGeometry::Make(shape.Cache(kvcache::kDefaultBlockTokens)));
+    KV_TRY(const auto pool, trial.Cache({}));
+    const kvcache::CacheGeometry& geometry = pool->geometry();
     kvcache::SequenceManagerOptions options;
     options.pool.budget_bytes =
         contexts * geometry.BlocksFor(shape.context) * geometry.block_bytes();

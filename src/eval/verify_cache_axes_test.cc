@@ -35,7 +35,7 @@ class VerifyCacheAxesTest : public testing::Test {
       }
       VerifyReport report;
       RowComparer comparer(report, 29);
-      EXPECT_TRUE(axis({model, world, teams_, comparer, random}));
+      EXPECT_TRUE(axis({model, world, teams_, comparer, random, std::nullopt}));
       EXPECT_EQ(report.mismatches(), 0u) << report.first_mismatch;
     }
     return computed;

@@ -12,6 +12,7 @@ void RowComparer::Compare(VerifyAxis axis, const PlainSequence& plain, std::size
                           std::span<const float> row) {
   const std::span<const float> expected = plain.Row(position, vocab_);
   if (expected.empty()) return;
+  axis = count_as_.value_or(axis);
   AxisCount& count = report_.axes[static_cast<std::size_t>(axis)];
   ++count.comparisons;
   if (std::memcmp(expected.data(), row.data(), vocab_ * sizeof(float)) == 0) return;

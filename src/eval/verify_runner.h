@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,9 @@ class RowComparer {
  public:
   RowComparer(VerifyReport& report, std::uint64_t vocab) : report_(report), vocab_(vocab) {}
 
+  // Counts what follows under this axis, whatever it is compared for; null: no longer.
+  void CountAs(std::optional<VerifyAxis> axis) { count_as_ = axis; }
+
   // Compares row [vocab] with the plain run's at this position, if that was kept.
   void Compare(VerifyAxis axis, const PlainSequence& plain, std::size_t position,
                std::span<const float> row);
@@ -29,6 +33,7 @@ class RowComparer {
  private:
   VerifyReport& report_;
   const std::uint64_t vocab_;
+  std::optional<VerifyAxis> count_as_;
 };
 
 // A sequence of the world on its way through a cache.

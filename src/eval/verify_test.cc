@@ -69,6 +69,27 @@ TEST(VerifyTest, FindsNothingWrongOnAnyAxis) {
   }
 }
 
+// R6 keeps the promise as R1 does. The trainer has f32 weights only, and says so.
+TEST(VerifyTest, RoundedWeightsKeepTheContract) {
+  base::ThreadTeam team(1);
+  for (const tensor::DType dtype : {tensor::DType::kQ8_0, tensor::DType::kQ4_0}) {
+    const auto model = MakeRandomGpt2({.layers = 2,
+                                       .heads = 2,
+                                       .embedding = 32,
+                                       .feed_forward = 64,
+                                       .context = 40,
+                                       .vocab = kVocab},
+                                      /*seed=*/7, dtype)
+                           .value();
+    EXPECT_TRUE(model->shape().rounded());
+    const VerifyReport report = MustVerify(*model, {.trials = 6, .seed = 3});
+    EXPECT_EQ(report.mismatches(), 0u) << report.first_mismatch;
+    EXPECT_GT(report.of(VerifyAxis::kSimd).comparisons, 0u);
+    EXPECT_GT(report.of(VerifyAxis::kBatch).comparisons, 0u);
+    EXPECT_EQ(MakeTrainerForward(*model, team).value(), nullptr);
+  }
+}
+
 TEST(VerifyTest, OneTrialReachesEveryAxisEvenInAContextOfOne) {
   for (const std::uint64_t context : {1u, 2u, 16u, 17u}) {
     const auto model = TinyGpt2(3, context);

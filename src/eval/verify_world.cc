@@ -32,9 +32,10 @@ void PlainSequence::ChooseRows(std::uint64_t keep_one_in, RandomStream& random) 
   }
 }
 
-base::Result<void> PlainSequence::RunPlainly(const model::Model& model) {
+base::Result<void> PlainSequence::RunPlainly(const model::Model& model,
+                                             const std::optional<kvcache::CachePolicy>& policy) {
   const std::size_t vocab = model.shape().vocab;
-  KV_TRY(const auto pool, MakeModelCache(model.shape(), {}));
+  KV_TRY(const auto pool, MakeModelCache(model.shape(), {.policy = policy}));
   kvcache::CachedSequence cache(*pool);
   base::ThreadTeam team(1);
   model::Scratch scratch;

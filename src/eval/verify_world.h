@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "base/token_id.h"
 #include "eval/random_stream.h"
+#include "kvcache/cache_policy.h"
 #include "model/model.h"
 
 namespace kvasir::eval {
@@ -31,8 +33,9 @@ class PlainSequence {
   }
   // Keeps about 1 of keep_one_in rows.
   void ChooseRows(std::uint64_t keep_one_in, RandomStream& random);
-  // Token by token, one thread, blocks of 16, alone in its cache.
-  base::Result<void> RunPlainly(const model::Model& model);
+  // Token by token, one thread, the smallest blocks, alone in its cache.
+  base::Result<void> RunPlainly(const model::Model& model,
+                                const std::optional<kvcache::CachePolicy>& policy = std::nullopt);
 
  private:
   static constexpr std::size_t kNotKept = SIZE_MAX;

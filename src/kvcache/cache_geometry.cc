@@ -235,6 +235,16 @@ Result<CacheGeometry> CacheGeometry::Make(const CacheGeometryOptions& options) {
                    options.layers, EntryText(options), block_tokens, sizeof(float), kMaxBlockBytes);
 }
 
+std::uint64_t BlockStep(const CachePolicy& policy) {
+  std::uint64_t step = kernels::kLanes;
+  for (std::uint64_t layer = 0; layer < policy.layers(); ++layer) {
+    for (const HeadPolicy& head : policy.Layer(layer)) {
+      step = std::max<std::uint64_t>(step, head.group);  // Powers of two.
+    }
+  }
+  return step;
+}
+
 bool CacheGeometry::IsEndless() const {
   return !is_latent() && replayed_layers_ == 0 &&
          std::ranges::all_of(parts_, [](const CachePart& part) { return part.policy.window > 0; });

@@ -142,6 +142,9 @@ class CacheGeometry {
   std::vector<std::size_t> first_part_;  // [layers + 1]: of a layer in parts_
 };
 
+// The smallest block that holds whole groups of keys under this policy: 16, or the largest group.
+std::uint64_t BlockStep(const CachePolicy& policy);
+
 }  // namespace kvasir::kvcache
 
 #endif  // KVASIR_KVCACHE_CACHE_GEOMETRY_H_

@@ -31,12 +31,14 @@ Batch::Batch(const model::Model& model, base::ThreadTeam& team, kvcache::Sequenc
       vocab_(model.shape().vocab) {}
 
 bool Batch::HasRoomFor(std::size_t tokens) const {
-  const kvcache::BlockPoolStats pool = cache_.pool_stats();
-  return cache_.geometry().BlocksFor(tokens) <= pool.capacity_blocks - pool.live_blocks;
+  return cache_.geometry().PeakBytes(tokens, options_.step_tokens) <=
+         cache_.pool_stats().available_bytes();
 }
 
 void Batch::Add(std::unique_ptr<BatchSequence> sequence) {
   KV_CHECK(HasSlot());
+  // A choice that begins with the rows of its stem, and has its blocks, goes on like any other.
+  sequence->decoding = sequence->choice->has_tokens() && LengthOf(*sequence) > 0;
   running_.push_back(std::move(sequence));
 }
 
@@ -151,17 +153,18 @@ StepShare Batch::ShareOf(BatchSequence& sequence, std::size_t tokens) const {
   const Choice& choice = *sequence.choice;
   const std::size_t begin = LengthOf(sequence);
   const std::size_t end = begin + tokens;
-  if (std::exchange(sequence.fresh, false)) sequence.owner->usage.cached_tokens += begin;
+  const std::size_t cached = std::exchange(sequence.fresh, false) ? begin : 0;
   const std::size_t wanted = sequence.scores
                                  ? std::min(sequence.scores->next_row(), choice.first_row())
                                  : choice.first_row();
   const std::size_t first_row = std::max(begin, wanted);
-  return {&sequence,
-          begin,
-          end,
-          end > first_row ? end - first_row : 0,
-          end == choice.target(),
-          !choice.has_tokens()};
+  return {.sequence = &sequence,
+          .begin = begin,
+          .end = end,
+          .rows = end > first_row ? end - first_row : 0,
+          .complete = end == choice.target(),
+          .prefill = !choice.has_tokens(),
+          .cached = cached};
 }
 
 // ------------------------------------------------------------------ room
@@ -211,7 +214,9 @@ std::vector<StepShare> Batch::Compute() {
   for (StepShare& share : shares) {  // Before a token is added to any text.
     if (share.error) continue;
     cache_.Commit(share.sequence->id(), Tokens(share));
-    share.sequence->decoding = share.complete && !share.sequence->stem && options_.use_cache;
+    // Forced tokens are settled before the first one is drawn.
+    const bool settles = share.end > share.sequence->choice->first_row();
+    if (settles && !share.sequence->stem && options_.use_cache) share.sequence->decoding = true;
   }
   return shares;
 }

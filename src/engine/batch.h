@@ -31,7 +31,7 @@ struct BatchSequence {
   bool stem = false;
   std::optional<PromptScores> scores = {};  // Until all the prompt is scored.
   bool fresh = true;      // Never computed yet: what it finds cached counts as usage.
-  bool decoding = false;  // The last step decided a token of it.
+  bool decoding = false;  // It has had a token since it last was without blocks.
   std::uint64_t last_token_us = 0;
   std::vector<float> rows = {};  // Of a computed stem: the logits its choices begin with. [][vocab]
 
@@ -41,10 +41,11 @@ struct BatchSequence {
 // What a step does with one sequence.
 struct StepShare {
   BatchSequence* sequence;
-  std::size_t begin, end;                 // Positions computed.
-  std::size_t rows;                       // Of these, the last ones whose logits are wanted.
-  bool complete;                          // Whether a token is decided at its end.
-  bool prefill;                           // Whether the choice has no token yet.
+  std::size_t begin, end;  // Positions computed.
+  std::size_t rows;        // Of these, the last ones whose logits are wanted.
+  bool complete;           // Whether a token is decided at its end.
+  bool prefill;            // Whether the choice has no token yet.
+  std::size_t cached = 0;  // Positions found in the cache by a sequence never computed before.
   std::span<const float> logits = {};     // [rows][vocab]; valid until the next step.
   std::optional<base::Error> error = {};  // Instead: nothing was computed.
 };

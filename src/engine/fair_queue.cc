@@ -35,7 +35,7 @@ std::optional<RequestId> FairQueue::Next() {
   while (ring_.front()->credit <= 0) {
     ring_.push_back(ring_.front());
     ring_.pop_front();
-    ring_.front()->credit += quantum_;
+    BeginTurn();
   }
   return ring_.front()->items.front();
 }
@@ -57,12 +57,17 @@ void FairQueue::EnterRing(Account& account) {
   if (account.in_ring) return;
   account.in_ring = true;
   ring_.push_back(&account);
+  if (ring_.size() == 1) BeginTurn();
 }
 
 void FairQueue::LeaveRing(Account& account) {
   account.in_ring = false;
   account.credit = std::min<std::int64_t>(account.credit, 0);
+  const bool in_turn = ring_.front() == &account;
   ring_.erase(std::find(ring_.begin(), ring_.end(), &account));
+  if (in_turn && !ring_.empty()) BeginTurn();
 }
+
+void FairQueue::BeginTurn() { ring_.front()->credit += quantum_; }
 
 }  // namespace kvasir::engine

@@ -60,6 +60,7 @@ class FairQueue {
  private:
   void EnterRing(Account& account);
   void LeaveRing(Account& account);
+  void BeginTurn();  // Of the first in the ring.
 
   const std::int64_t quantum_;
   std::map<std::string, Account> accounts_;

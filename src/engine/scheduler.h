@@ -161,7 +161,6 @@ class Scheduler {
   const SchedulerOptions options_;
   const Clock& clock_;
   const std::unique_ptr<kvcache::SequenceManager> cache_;
-  const std::uint64_t capacity_blocks_;
   const base::TokenMask drawable_;  // [vocab]: the vocabulary's default
   WaitingRoom waiting_;
   FairQueue queue_;  // Of requests with choices that can be started now.

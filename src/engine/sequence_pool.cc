@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -23,18 +24,19 @@ base::Result<kvcache::CacheGeometry> GeometryOf(const model::ModelShape& shape,
     return MakeError(ErrorCode::kUsage, "a step of {} sequences and {} tokens: both must be >= 1",
                      options.max_batch, options.step_tokens);
   }
-  return kvcache::CacheGeometry::Make(shape.Cache(options.block_tokens));
+  return kvcache::CacheGeometry::Make(shape.Cache(options.block_tokens, options.policy));
 }
 
 base::Result<std::uint64_t> BudgetFor(const model::ModelShape& shape,
                                       const kvcache::CacheGeometry& geometry,
                                       std::uint64_t sequences) {
-  const auto bytes = base::CheckedProduct(
-      {sequences, geometry.BlocksFor(shape.context) + 1, geometry.block_bytes()});
-  if (bytes) return *bytes;
+  const std::uint64_t positions = shape.MaxPositions(geometry);
+  const std::optional<std::uint64_t> bytes = base::CheckedMul(
+      sequences, geometry.PeakBytes(positions, shape.context) + geometry.block_bytes());
+  if (bytes) return std::max(*bytes, geometry.block_bytes());
   return MakeError(ErrorCode::kUsage,
                    "a cache for {} sequences of {} tokens is larger than 2^64 bytes", sequences,
-                   shape.context);
+                   positions);
 }
 
 // The index belongs to one model; the names of its blocks say which.
@@ -43,10 +45,11 @@ base::Hash128 FingerprintOf(const model::ModelShape& shape, const GeneratorOptio
       fmt::format("{} {} {} {} {} {} {} {} {} {} {}", shape.architecture, shape.layers, shape.heads,
                   shape.kv_heads, shape.head_dim, shape.embedding, shape.feed_forward,
                   shape.context, shape.vocab, shape.latent_dim, shape.rope_dim);
-  return kvcache::Fingerprint({.weights = options.weights,
-                               .configuration = configuration,
-                               .contract = kernels::kContractVersion,
-                               .cache_setting = "full,dtype=f32"});
+  return kvcache::Fingerprint(
+      {.weights = options.weights,
+       .configuration = configuration,
+       .contract = kernels::kContractVersion,
+       .cache_setting = options.policy ? options.policy->Canonical() : "full,dtype=f32"});
 }
 
 }  // namespace
@@ -60,20 +63,30 @@ base::Result<std::unique_ptr<kvcache::BlockPool>> MakeSequencePool(const model::
       geometry, {.budget_bytes = bytes, .placement_seed = options.placement_seed});
 }
 
-base::Result<void> CheckBudget(const model::ModelShape& shape, const GeneratorOptions& options,
-                               std::uint64_t tokens) {
+base::Result<void> CheckBudget(const kvcache::CacheGeometry& geometry,
+                               const GeneratorOptions& options, std::uint64_t tokens) {
   if (!options.kv_budget_bytes) return base::Success();
   const std::uint64_t budget = *options.kv_budget_bytes;
-  KV_TRY(const auto geometry, GeometryOf(shape, options));
-  KV_TRY(const auto pool, kvcache::BlockPool::Make(geometry, {.budget_bytes = budget}));
-  const std::uint64_t capacity = pool->stats().capacity_blocks;
-  const std::uint64_t blocks = geometry.BlocksFor(tokens);
-  if (blocks <= capacity) return base::Success();
+  const std::uint64_t wanted = geometry.PeakBytes(tokens, options.step_tokens);
+  if (wanted <= budget) return base::Success();
+  // The most that fits, between what does and what does not.
+  std::uint64_t fits = 0;
+  for (std::uint64_t over = tokens; over - fits > 1;) {
+    const std::uint64_t middle = fits + (over - fits) / 2;
+    (geometry.PeakBytes(middle, options.step_tokens) <= budget ? fits : over) = middle;
+  }
   return MakeError(ErrorCode::kUsage,
                    "the cache budget of {} bytes holds {} positions, but this text may need {}, "
                    "which take {} bytes",
-                   budget, capacity * geometry.block_tokens(), tokens,
-                   blocks * geometry.block_bytes());
+                   budget, fits, tokens, wanted);
+}
+
+base::Result<void> CheckBudget(const model::ModelShape& shape, const GeneratorOptions& options,
+                               std::uint64_t tokens) {
+  if (!options.kv_budget_bytes) return base::Success();
+  KV_TRY(const auto geometry, GeometryOf(shape, options));
+  KV_TRY(kvcache::BlockPool::Make(geometry, {.budget_bytes = *options.kv_budget_bytes}));
+  return CheckBudget(geometry, options, tokens);
 }
 
 base::Result<std::unique_ptr<kvcache::SequenceManager>> MakeSequenceManager(

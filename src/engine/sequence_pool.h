@@ -33,6 +33,8 @@ base::Result<std::unique_ptr<kvcache::SequenceManager>> MakeSequenceManager(
 // number of such texts, one after another. Errors as above, and kUsage naming what the text takes.
 base::Result<void> CheckBudget(const model::ModelShape& shape, const GeneratorOptions& options,
                                std::uint64_t tokens);
+base::Result<void> CheckBudget(const kvcache::CacheGeometry& geometry,
+                               const GeneratorOptions& options, std::uint64_t tokens);
 
 }  // namespace kvasir::engine
 

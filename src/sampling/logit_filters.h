@@ -37,15 +37,15 @@
 
 namespace kvasir::sampling {
 
-// The first half of step 3, in place on scores [vocab]. seen must be an empty mask of that size and is empty again
-// afterwards. kUsage for a history token outside the vocabulary. A result too large for f32 becomes
-// the largest finite one, so that scores stay finite.
+// The first half of step 3, in place on scores [vocab]. seen must be an empty mask of that size and
+// is empty again afterwards. kUsage for a history token outside the vocabulary. A result too large
+// for f32 becomes the largest finite one, so that scores stay finite.
 base::Result<void> ApplyRepeatPenalty(const SamplingOptions& options,
                                       std::span<const base::TokenId> history, base::TokenMask& seen,
                                       std::span<float> scores);
 
-// The second half of step 3, in place on scores [vocab]: counts must hold as many zeros, and does
-// again afterwards. Errors and limits as above.
+// The second half of step 3, in place on scores [vocab]. counts must hold as many zeros, and holds
+// them again afterwards. Errors and limits as above.
 base::Result<void> ApplyCountPenalties(const SamplingOptions& options,
                                        std::span<const base::TokenId> generated,
                                        std::span<std::uint32_t> counts, std::span<float> scores);

@@ -20,8 +20,8 @@ struct PlotSeries {
   std::string label;
   std::size_t color = 0;  // Index into a palette of four that the colour-blind can tell apart.
   bool dashed = false;
-  std::vector<PlotPoint> points;  // Drawn as dots.
-  std::vector<PlotPoint> line;    // Drawn as a line, in this order.
+  std::vector<PlotPoint> points = {};  // Drawn as dots.
+  std::vector<PlotPoint> line = {};    // Drawn as a line, in this order.
 };
 
 // One set of axes. Grid lines are at powers of 2 in x and of 10 in y.

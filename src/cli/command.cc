@@ -68,6 +68,7 @@ void AddCommands(CommandSet& commands) {
   AddInspectCommand(commands);
   AddCorpusCommand(commands);
   AddTrainCommand(commands);
+  AddServeCommand(commands);
   AddVerifyCommand(commands);
   AddBenchCommand(commands);
   AddCacheCommand(commands);

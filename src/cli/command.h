@@ -82,6 +82,7 @@ void AddCorpusCommand(CommandSet& commands);
 void AddBenchCommand(CommandSet& commands);
 void AddCacheCommand(CommandSet& commands);  // cache plan
 void AddTrainCommand(CommandSet& commands);
+void AddServeCommand(CommandSet& commands);
 
 // The whole program: parses, runs, reports an Error as one line on stderr, returns the exit status.
 int Main(int argc, char** argv);

@@ -12,7 +12,7 @@ namespace {
 
 class CountingAnswer final : public Answer {
  public:
-  explicit CountingAnswer(std::size_t requests) : Answer(requests) {}
+  explicit CountingAnswer(std::size_t count) : Answer(count) {}
   ApiResult<std::string> Body() override { return std::string(); }
   std::vector<std::size_t> news;  // Kinds, in order.
   std::string text;

@@ -31,7 +31,9 @@ class CompletionAnswer final : public Answer {
 
   std::string TakeOutput() override;
   std::size_t pending_bytes() const override { return output_.size(); }
-  bool complete() const override { return ended() || stream_ended_ || error().has_value(); }
+  bool complete() const override {
+    return options_.stream ? stream_ended_ : ended() || error().has_value();
+  }
   bool streams() const override { return options_.stream; }
   ApiResult<std::string> Body() override;
   std::optional<std::uint64_t> seed() const override { return options_.seed; }

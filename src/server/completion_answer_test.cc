@@ -141,6 +141,12 @@ TEST_F(CompletionAnswerTest, WhatAShutdownCutsIsAnError) {
   Done();
   ASSERT_TRUE(answer_->error());
   EXPECT_EQ(answer_->error()->status, 503);
+  Make({.stream = true});
+  Finish(0, FinishReason::kCancelled);
+  EXPECT_FALSE(answer_->complete());  // The event that says so comes with the end.
+  Done();
+  EXPECT_TRUE(answer_->complete());
+  EXPECT_NE(answer_->TakeOutput().find("shutting down"), std::string::npos);
 }
 
 }  // namespace

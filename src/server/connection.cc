@@ -263,7 +263,7 @@ asio::awaitable<void> Connection::Run() {
       }
       Log(exchange);
       if (exchange.body_unread) co_await CloseSoftly();
-      if (!exchange.keep_alive || vanished_ || too_slow_) break;
+      if (!exchange.keep_alive || vanished_ || too_slow_ || context_.draining) break;
     }
   } catch (const std::bad_alloc&) {
     // This client's connection ends; the others go on.

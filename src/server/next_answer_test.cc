@@ -31,8 +31,8 @@ TEST(NextTable, BeforeAndAfterTheSettings) {
 TEST(NextTable, GreedyAndMasked) {
   const std::vector<float> logits = {0, 1, 2, 3};
   base::TokenMask drawable(4);
-  drawable.Set(0);
-  drawable.Set(1);
+  drawable.Allow(0);
+  drawable.Allow(1);
   const auto greedy = MakeNextTable(logits, {.temperature = 0}, 4, &drawable);
   ASSERT_TRUE(greedy);
   EXPECT_EQ(greedy.value().candidates, 1u);
@@ -65,7 +65,8 @@ TEST(ReadNextCall, TypesAndNames) {
 
 TEST(NextAnswer, IsCompleteOnceTheRowIsThere) {
   const auto vocabulary = engine::VocabularyOf("ab");
-  const base::TokenMask drawable(vocabulary.size(), true);
+  base::TokenMask drawable(vocabulary.size());
+  drawable.SetAll();
   const auto answer = std::make_shared<NextAnswer>(NextCall{}, "m", vocabulary, drawable);
   EXPECT_TRUE(answer->wants_logits());
   EXPECT_FALSE(answer->complete());

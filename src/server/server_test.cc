@@ -319,11 +319,14 @@ TEST_F(ServerTest, ReadsOverAHundredMegabytesToSayTheyAreTooMany) {
 
 TEST_F(ServerTest, HalfRequests) {
   Start();
-  for (const std::string& half :
-       {std::string("GET /hea"), Get("/health").substr(0, 30),
-        Post("/tokenize", R"({"text":"abc"})").substr(0, 120),
-        "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        "Content-Length: 50\r\n\r\n{\"text\":"}) {
+  const std::string halves[] = {
+      "GET /hea",
+      Get("/health").substr(0, 30),
+      Post("/tokenize", R"({"text":"abc"})").substr(0, 100),
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 50\r\n\r\n{\"text\":",
+  };
+  for (const std::string& half : halves) {
     Client client(port_);
     client.Send(half);
     client.EndSending();
@@ -391,7 +394,7 @@ TEST_F(ServerTest, SlowReadersLoseTheirAnswerNotTheServer) {
 TEST_F(ServerTest, AFullQueueSaysWhenToComeBack) {
   engine::SchedulerOptions engine_options;
   engine_options.work.max_batch = 1;
-  engine_options.max_waiting = 1;
+  engine_options.waiting.requests = 1;
   Start({}, engine_options, 20000);
   const std::string ask =
       Post("/v1/completions", R"({"model":"tiny","prompt":"春","max_tokens":19000,"stream":true})");

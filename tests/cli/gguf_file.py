@@ -1,5 +1,6 @@
 """Writes GGUF files (version 3) for tests, and byte-level pieces in GPT-2's alphabet."""
 
+import math
 import struct
 
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
@@ -43,6 +44,27 @@ def encode(metadata, tensors=()):
         data += struct.pack(f"<{len(numbers)}f", *numbers)
         data += bytes(-len(data) % ALIGNMENT)
     return out + bytes(-len(out) % ALIGNMENT) + data
+
+
+def write(path, metadata, tensors, values):
+    """Writes a file piece by piece. tensors: (name, dimensions from the slowest on); values(count)
+    gives the bytes of the next tensor's numbers."""
+    count = {name: math.prod(dimensions) for name, dimensions in tensors}
+    with open(path, "wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)))
+        for key, value in metadata.items():
+            kind, raw = value_of(value)
+            file.write(text(key) + struct.pack("<I", kind) + raw)
+        offset = 0
+        for name, dimensions in tensors:
+            file.write(text(name) + struct.pack("<I", len(dimensions)))
+            file.write(struct.pack(f"<{len(dimensions)}Q", *reversed(dimensions)))
+            file.write(struct.pack("<IQ", 0, offset))
+            offset += -(-4 * count[name] // ALIGNMENT) * ALIGNMENT
+        for name, _ in tensors:
+            file.write(bytes(-file.tell() % ALIGNMENT))
+            file.write(values(count[name]))
+        file.write(bytes(-file.tell() % ALIGNMENT))
 
 
 def byte_alphabet():

@@ -50,10 +50,13 @@ base::Result<OpenBench> OpenFor(const BenchFlags& flags, std::uint64_t context) 
     KV_TRY(auto loaded, model::LoadModel(base::Env::Default(), flags.model));
     return OpenBench{flags.model, std::move(loaded.model)};
   }
+  const auto dtype = flags.dtype == "q8_0"   ? tensor::DType::kQ8_0
+                     : flags.dtype == "q4_0" ? tensor::DType::kQ4_0
+                                             : tensor::DType::kF32;
   if (flags.arch == "llama") {
     model::LlamaConfig config = RandomLlamaConfig(flags, context);
     if (flags.kv_heads != 0) config.kv_heads = flags.kv_heads;
-    KV_TRY(auto model, eval::MakeRandomLlama(config, /*seed=*/1));
+    KV_TRY(auto model, eval::MakeRandomLlama(config, /*seed=*/1, dtype));
     return OpenBench{"random weights", std::move(model)};
   }
   KV_TRY(auto model, eval::MakeRandomGpt2({.layers = flags.layers,
@@ -62,7 +65,7 @@ base::Result<OpenBench> OpenFor(const BenchFlags& flags, std::uint64_t context) 
                                            .feed_forward = 4 * flags.dim,
                                            .context = context,
                                            .vocab = flags.vocab},
-                                          /*seed=*/1));
+                                          /*seed=*/1, dtype));
   return OpenBench{"random weights", std::move(model)};
 }
 

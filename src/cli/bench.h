@@ -21,6 +21,7 @@ struct BenchFlags {
   std::string kind;
   std::string model;          // Empty: random weights of the shape below.
   std::string arch = "gpt2";  // Or llama.
+  std::string dtype = "f32";  // Of random weights: or q8_0, q4_0.
   std::uint64_t layers = 4;
   std::uint64_t heads = 4;
   std::uint64_t kv_heads = 0;  // Of llama; 0: as many as heads.

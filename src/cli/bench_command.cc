@@ -176,6 +176,10 @@ void AddBenchCommand(CommandSet& commands) {
       ->type_name("FILE");
   command->add_option("--arch", flags->arch, "of random weights: gpt2, llama; default gpt2")
       ->check(CLI::IsMember({"gpt2", "llama"}));
+  command
+      ->add_option("--dtype", flags->dtype,
+                   "of random matrices: f32, q8_0, q4_0 (dims of whole 32); default f32")
+      ->check(CLI::IsMember({"f32", "q8_0", "q4_0"}));
   AddUint(command, "--layers", flags->layers, {1, 512}, "of random weights; default 4");
   AddUint(command, "--heads", flags->heads, {1, 1024}, "likewise; default 4");
   AddUint(command, "--kv-heads", flags->kv_heads, {1, 1024},

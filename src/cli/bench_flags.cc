@@ -19,8 +19,8 @@ using Names = std::vector<std::string>;
 
 // Of random weights; a model file has a shape of its own.
 const Names& ShapeFlags() {
-  static const Names kFlags = {"--arch", "--layers", "--heads",  "--kv-heads",
-                               "--dim",  "--vocab",  "--context"};
+  static const Names kFlags = {"--arch", "--layers", "--heads",   "--kv-heads",
+                               "--dim",  "--vocab",  "--context", "--dtype"};
   return kFlags;
 }
 

@@ -72,6 +72,8 @@ nlohmann::ordered_json BenchJson(const Bench& bench, const std::string& model_na
 void PrintBenchHead(const Bench& bench, const std::string& model_name,
                     const std::string& what_is_measured);
 
+// bench_engine.cc: kind "engine".
+base::Result<Rows> RunBenchEngine(const Bench& bench);
 // bench_cache.cc: kind "cache", whole.
 base::Result<int> RunBenchCache(const BenchFlags& flags);
 // bench_attention.cc: kind "attention", whole.

@@ -128,6 +128,7 @@ constexpr Kind kKinds[] = {
     {"decode", "one sequence, a step and a draw a token; draws at temperature 1", RunDecode},
     {"prefill", "a prompt in one step, logits of its last token", RunPrefill},
     {"batch", "many sequences, a token of each a step; without draws", RunBatch},
+    {"engine", "many streams through the whole engine, with draws", RunBenchEngine},
     {"train", "whole steps of the trainer on random text", RunTrain},
 };
 
@@ -192,7 +193,7 @@ void AddBenchCommand(CommandSet& commands) {
           "medians are taken over so many; default 9");
   AddUints(command, "--tokens", flags->tokens, {1, 1 << 20}, "lengths to measure, as 512,4096");
   AddUints(command, "--sequences", flags->sequences, {1, 4096},
-           "batch, cache and train: how many at once, as 1,8,32");
+           "batch, engine, cache and train: how many at once, as 1,8,32");
   command->add_option("--plot", flags->plot, "cache: draw the times into this SVG file")
       ->type_name("F.svg");
   command->add_option("--schemas", flags->schemas,

@@ -34,7 +34,9 @@ Names FlagsOf(const std::string& kind) {
   Names flags = {"--model", "--threads", "--repetitions"};
   flags.insert(flags.end(), ShapeFlags().begin(), ShapeFlags().end());
   if (kind != "train") flags.emplace_back("--tokens");
-  if (kind == "batch" || kind == "train" || kind == "cache") flags.emplace_back("--sequences");
+  if (kind == "batch" || kind == "engine" || kind == "train" || kind == "cache") {
+    flags.emplace_back("--sequences");
+  }
   if (kind == "cache") flags.insert(flags.end(), {"--plot", "--quick"});
   return flags;
 }

@@ -23,6 +23,7 @@
 #include "cli/terminal_text.h"
 #include "cli/text_flags.h"
 #include "constraints/drawable_tokens.h"
+#include "engine/best_of.h"
 #include "engine/sequence_pool.h"
 
 namespace kvasir::cli {
@@ -42,6 +43,7 @@ struct GenerateFlags {
   std::vector<std::string> bans;
   std::optional<std::uint64_t> eos;
   std::optional<std::uint64_t> logprobs;
+  std::uint64_t best_of = 1;
   bool ignore_eos = false;
   bool echo = false;
   bool stream = false;
@@ -109,7 +111,8 @@ base::Result<void> CheckKvBudget(const GenerateFlags& flags, const OpenModel& op
 ordered_json SettingsOf(const GenerateFlags& flags, const engine::GenerateRequest& base) {
   ordered_json settings = ToJson(base.sampling);
   settings["max_tokens"] = base.max_tokens;
-  settings["count"] = base.choices;
+  settings["count"] = flags.sampling.count;
+  if (flags.best_of > 1) settings["best_of"] = flags.best_of;
   settings["stop"] = base.stops;
   settings["ban"] = flags.bans;
   settings["end_tokens"] = base.end_tokens;
@@ -122,7 +125,7 @@ base::Result<Generation> MakeGeneration(const GenerateFlags& flags, const OpenMo
   engine::GenerateRequest base;
   base.max_tokens = flags.max_tokens;
   base.sampling = flags.sampling.options();
-  base.choices = flags.sampling.count;
+  base.choices = flags.sampling.count * flags.best_of;
   base.stops = flags.stops;
   base.top_logprobs = static_cast<std::size_t>(flags.logprobs.value_or(0));
   base.prompt_logprobs = flags.echo && flags.logprobs.has_value();
@@ -217,7 +220,21 @@ base::Result<int> RunTurns(const GenerateFlags& flags) {
                         });
 }
 
+base::Result<void> CheckBestOf(const GenerateFlags& flags) {
+  if (flags.best_of == 1) return base::Success();
+  if (flags.stream || flags.interactive) {
+    return MakeError(ErrorCode::kUsage,
+                     "--best-of chooses when all texts are written: it does not go with --stream "
+                     "or -i");
+  }
+  if (flags.sampling.count <= engine::kMaxChoices / flags.best_of) return base::Success();
+  return MakeError(ErrorCode::kUsage,
+                   "{} texts as the best of {} each are too many: at most {} are drawn",
+                   flags.sampling.count, flags.best_of, engine::kMaxChoices);
+}
+
 base::Result<int> RunGenerate(const GenerateFlags& flags) {
+  KV_TRY(CheckBestOf(flags));
   if (flags.interactive) return RunTurns(flags);
   KV_TRY(const std::vector<Prompt> prompts, ReadPrompts(flags.prompt));
   if (flags.stream && !flags.json && prompts.size() * flags.sampling.count > 1) {
@@ -234,7 +251,10 @@ base::Result<int> RunGenerate(const GenerateFlags& flags) {
       return StreamToken(flags, open, event);
     };
   }
-  KV_TRY(const auto report, RunGeneration(open, flags.model, generation, flags.trace, observer));
+  KV_TRY(auto report, RunGeneration(open, flags.model, generation, flags.trace, observer));
+  for (engine::RequestResult& result : report.results) {
+    result.choices = engine::BestOf(std::move(result.choices), flags.best_of);
+  }
   if (flags.stream) {
     if (!flags.json) fmt::print("\n");
     return 0;
@@ -285,6 +305,8 @@ void AddGenerateCommand(CommandSet& commands) {
   AddTexts(command, "--ban", flags->bans, "never draw tokens that hold this; may be repeated");
   AddUint(command, "--logprobs", flags->logprobs, {0, std::uint64_t{1} << 32},
           "report each token's log-probability and this many alternatives");
+  AddUint(command, "--best-of", flags->best_of, {1, engine::kMaxChoices},
+          "write so many for each text shown, the one most probable by token; default 1");
   command->add_flag("--echo", flags->echo,
                     "print the prompt first; with --logprobs its tokens' too, after the first");
   command->add_flag("--stream", flags->stream,

@@ -12,6 +12,7 @@
 #include "cli/longest_run.h"
 #include "cli/number_flags.h"
 #include "engine/beam_search.h"
+#include "engine/best_of.h"
 #include "engine/prompt.h"
 
 namespace kvasir::cli {
@@ -121,24 +122,6 @@ base::Result<engine::GenerateRequest> PoemRequest(const OpenModel& open,
   return request;
 }
 
-std::vector<engine::ChoiceResult> BestOf(std::vector<engine::ChoiceResult> choices,
-                                         std::uint64_t best_of) {
-  std::vector<engine::ChoiceResult> best;
-  double highest = 0;
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    const double logprob = TotalLogprob(choices[i]);
-    if (i % best_of == 0) {
-      best.push_back(std::move(choices[i]));
-    } else if (logprob > highest) {
-      best.back() = std::move(choices[i]);
-    } else {
-      continue;
-    }
-    highest = logprob;
-  }
-  return best;
-}
-
 base::Result<int> RunPoems(const OpenModel& open, const PoemFlags& flags,
                            std::unique_ptr<constraints::Matcher> form,
                            const nlohmann::ordered_json& settings, bool line_breaks) {
@@ -168,7 +151,7 @@ base::Result<int> RunPoems(const OpenModel& open, const PoemFlags& flags,
   KV_TRY(auto report, flags.beam == 0 ? RunGeneration(open, flags.model, generation, flags.trace)
                                       : RunBeam(open, flags, generation.requests.front()));
   std::vector<engine::ChoiceResult>& choices = report.results.front().choices;
-  choices = BestOf(std::move(choices), flags.best_of);
+  choices = engine::BestOf(std::move(choices), flags.best_of);
   std::vector<LongestRun> runs;
   for (const engine::ChoiceResult& choice : choices) {
     if (corpus) runs.push_back(FindLongestRun(corpus->text(), choice.text));

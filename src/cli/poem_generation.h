@@ -43,11 +43,6 @@ base::Result<engine::GenerateRequest> PoemRequest(const OpenModel& open,
                                                   std::unique_ptr<constraints::Matcher> form,
                                                   std::uint64_t best_of = 1);
 
-// Of each best_of choices in turn the one whose tokens are most probable to the model itself; of
-// equals the first.
-std::vector<engine::ChoiceResult> BestOf(std::vector<engine::ChoiceResult> choices,
-                                         std::uint64_t best_of);
-
 // Runs it and prints the poems, or the document with `settings` added to its settings. A poem is
 // one line, or with line_breaks one line of verse a line and an empty line between poems. Of each
 // poem the longest run that stands in flags.corpus is told, if there is one.

@@ -92,6 +92,23 @@ class GenerateTest(program.CliTest):
                             "--json").json
         self.assertGreaterEqual(eight["cache"]["saved_bytes"], 7 * 16 * 512)
 
+    def test_best_of_keeps_the_most_probable_by_token(self):
+        arguments = ("generate", "-p", "春风", "-n", 9, "--seed", 7, "--stop", "。", "--json")
+        everything = self.kvasir(*arguments, "--count", 6).json["choices"]
+
+        def best(choices):
+            return max(choices, key=lambda choice: sum(choice["logprobs"]) /
+                       len(choice["logprobs"]))
+        out = self.kvasir(*arguments, "--best-of", 3, "--count", 2).json
+        self.assertEqual(out["choices"], [best(everything[:3]), best(everything[3:])])
+        self.assertEqual(out["settings"]["best_of"], 3)
+        self.assertEqual(out["settings"]["count"], 2)
+        self.assertEqual(self.kvasir(*arguments, "--best-of", 6).json["choices"],
+                         [best(everything)])
+        self.refused(2, "40000 texts as the best of 2", *arguments, "--best-of", 2,
+                     "--count", 40000)
+        self.refused(2, "--best-of.*--stream", *arguments, "--best-of", 2, "--stream")
+
     def test_a_budget_changes_nothing_but_the_wait(self):
         arguments = ("-p", "春风花月江山水人天云日夜雨白青流霜", "-n", 24, "--count", 5)
         expected = self.ids(*arguments)

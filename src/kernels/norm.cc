@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/norm.cc"
@@ -26,9 +27,22 @@ HWY_INLINE void StoreTail(const V16& v, float* p, std::size_t i, std::size_t n) 
   }
 }
 
+#ifdef KVASIR_CANARY
+// The build that `verify` must refuse (CMakeLists.txt): an order of a sum that depends on where its
+// row lies, as in libraries that peel loops to alignment.
+bool SumsBackwards(const float* values, std::size_t n) {
+  return reinterpret_cast<std::uintptr_t>(values) / (n * sizeof(float)) % 2 == 1;
+}
+#else
+constexpr bool SumsBackwards(const float*, std::size_t) { return false; }
+#endif
+
 float LaneSumImpl(const float* values, std::size_t n) {
   V16 sum = Zero16();
-  for (std::size_t i = 0; i < n; i += 16) sum = Add16(sum, LoadTail(values, i, n));
+  const bool backwards = SumsBackwards(values, n);
+  for (std::size_t i = 0; i < n; i += 16) {
+    sum = Add16(sum, LoadTail(values, backwards ? (n - 1 - i) / 16 * 16 : i, n));
+  }
   return Fold16(sum);
 }
 

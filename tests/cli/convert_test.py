@@ -94,6 +94,40 @@ class ConvertTest(program.CliTest):
             drawn = [self.ids("-m", file, "-n", 6, "-p", "ab") for file in (later, source)]
             self.assertEqual(drawn[0], drawn[1])
 
+    def test_rounded_weights(self):
+        f32 = self.converted(dim=64, hidden=96)
+        whole = pathlib.Path(f32).stat().st_size
+        for dtype, share in (("q8_0", 0.35), ("q4_0", 0.25)):
+            direct = pathlib.Path(self.converted("--dtype", dtype, dim=64, hidden=96)).read_bytes()
+            source = self.converted(dim=64, hidden=96)
+            rounded = self.path(f"{dtype}.gguf")
+            self.assertEqual(self.kvasir("convert", source, rounded, "--dtype", dtype).err, "")
+            self.assertLess(len(direct), share * whole)
+            info = self.kvasir("inspect", rounded, "--json").json
+            dtypes = {tensor["name"]: tensor["dtype"] for tensor in info["tensors"]}
+            self.assertEqual(dtypes["blk.0.attn_q.weight"], dtype.upper())
+            self.assertEqual(dtypes["token_embd.weight"], dtype.upper())
+            self.assertEqual(dtypes["blk.0.attn_norm.weight"], "f32")
+            self.assertEqual(info["metadata"]["general.quantization_version"], 2)
+            # The same answer with and without the cache, on every axis of the contract.
+            on, off = (self.ids("-m", rounded, "-n", 6, "-p", "ab", *flags)
+                       for flags in ((), ("--no-kv-cache",)))
+            self.assertEqual(on, off)
+            report = self.kvasir("verify", "-m", rounded, "--trials", 2, "--seed", 1, "--json").json
+            self.assertEqual(report["mismatches"], 0)
+            self.assertGreater(report["axes"]["simd"]["comparisons"], 0)
+            self.assertFalse(report["axes"]["trainer"].get("applicable", True))
+            # And back: what the blocks mean, in f32.
+            self.kvasir("convert", rounded, self.path("back.gguf"), "--dtype", "f32")
+            self.assertEqual(pathlib.Path(self.path("back.gguf")).stat().st_size, whole)
+
+    def test_rows_of_no_whole_blocks_are_kept(self):
+        source, out = self.converted(), self.path("kept.gguf")  # Rows of 16 and 12 numbers.
+        run = self.kvasir("convert", source, out, "--dtype", "q8_0")
+        self.assertRegex(run.err, "note: rows of 15 of .* no whole blocks of 32 numbers")
+        dtypes = {tensor["dtype"] for tensor in self.kvasir("inspect", out, "--json").json["tensors"]}
+        self.assertEqual(dtypes, {"f32"})
+
     def test_over_itself(self):
         out = self.converted()
         self.kvasir("convert", out, out, "--dtype", "f16")

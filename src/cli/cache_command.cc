@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "cli/cache_compare_command.h"
 #include "cli/cache_plan.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
@@ -312,7 +313,7 @@ void AddWorkloadFlags(CLI::App* command, CachePlanFlags& flags) {
 }  // namespace
 
 void AddCacheCommand(CommandSet& commands) {
-  CLI::App* cache = commands.Add("cache", "What a KV cache takes",
+  CLI::App* cache = commands.Add("cache", "What a KV cache takes, and what its policies cost",
                                  "kvasir cache plan --preset llama3-8b --memory 16GiB");
   cache->require_subcommand(1);
   // What is none of the subcommands ends here, to be named.
@@ -320,8 +321,8 @@ void AddCacheCommand(CommandSet& commands) {
       ->add_option_function<std::string>(
           "COMMAND",
           [](const std::string& text) {
-            throw CLI::ValidationError(
-                fmt::format("there is no 'cache {}': it must be cache plan", OneLine(text)));
+            throw CLI::ValidationError(fmt::format(
+                "there is no 'cache {}': it must be cache plan or cache compare", OneLine(text)));
           })
       ->group("");
   auto flags = std::make_shared<CachePlanFlags>();
@@ -336,6 +337,7 @@ void AddCacheCommand(CommandSet& commands) {
   AddWorkloadFlags(plan, *flags);
   plan->add_flag("--json", flags->json, "one JSON document");
   commands.OnRun(plan, [flags] { return RunCachePlan(*flags); });
+  AddCacheCompare(cache, commands);
 }
 
 }  // namespace kvasir::cli

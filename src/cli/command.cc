@@ -33,7 +33,6 @@ using base::MakeError;
 
 constexpr std::uint64_t kMaxThreads = 1024;
 constexpr const char* kBundledModel = "models/tang-lesson.gguf";
-constexpr const char* kFullCache = "full,dtype=f32";
 
 constexpr std::size_t kMaxMessage = 1000;  // bytes: what was typed may be long
 
@@ -151,12 +150,14 @@ void AddModelFlags(CLI::App* command, ModelFlags& flags) {
           "positions in a block of the cache: a multiple of 16; default 16");
   AddUint(command, "--prefill-chunk", flags.prefill_chunk, {1, std::uint64_t{1} << 32},
           "most prompt tokens of a text computed in one step; default: as many as fit");
-  command->add_option("--kv", flags.kv, fmt::format("cache policy; as yet only {}", kFullCache))
+  command
+      ->add_option("--kv", flags.kv,
+                   "what the cache keeps of each layer and head, and what a token sees of it: "
+                   "rules such as dtype=f16 or 2-3:window=64,sinks=4, separated by ; default: "
+                   "full,dtype=f32")
       ->type_name("SPEC")
       ->check([](const std::string& spec) {
-        if (spec == kFullCache || spec == "full" || spec == "dtype=f32") return std::string();
-        return fmt::format("cache policy '{}' is not known: it must be {}", OneLine(spec),
-                           kFullCache);
+        return spec.empty() ? "the cache policy is empty" : std::string();
       });
 }
 
@@ -194,7 +195,17 @@ base::Result<OpenModel> Open(const ModelFlags& flags) {
   const std::size_t threads =
       flags.threads != 0 ? flags.threads : base::ThreadTeam::PhysicalCores();
   KV_TRY(auto team, base::ThreadTeam::Make(threads));
-  return OpenModel{path, std::move(loaded.value()), std::move(team)};
+  OpenModel open = {path, std::move(loaded.value()), std::move(team), std::nullopt};
+  if (flags.kv.empty()) return open;
+  auto policy = kvcache::CachePolicy::Parse(flags.kv, open.loaded.model->shape().Policy());
+  if (!policy) return MakeError(policy.error().code, "--kv: {}", policy.error().message);
+  open.policy = std::move(policy.value());
+  return open;
+}
+
+std::string CachePolicyText(const OpenModel& open, const ModelFlags& flags) {
+  if (open.policy) return open.policy->Canonical();
+  return flags.no_kv_cache ? "off" : kvcache::PolicyOptions({});
 }
 
 std::uint64_t SeedOr(const std::optional<std::uint64_t>& given) {

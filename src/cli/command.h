@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/thread_team.h"
+#include "kvcache/cache_policy.h"
 #include "model/model_file.h"
 
 namespace kvasir::cli {
@@ -43,7 +44,7 @@ struct ModelFlags {
   std::uint64_t block_tokens = 16;
   std::uint64_t prefill_chunk = 0;         // 0: a chosen default.
   std::optional<std::uint64_t> kv_budget;  // Bytes of K and V; where the command has --kv-budget.
-  std::string kv;  // The --kv language; only "" and "full,dtype=f32" as yet.
+  std::string kv;                          // The --kv language; empty: the full cache.
 };
 void AddModelFlags(CLI::App* command, ModelFlags& flags);
 
@@ -55,7 +56,11 @@ struct OpenModel {
   std::string path;
   model::LoadedModel loaded;
   std::unique_ptr<base::ThreadTeam> team;
+  std::optional<kvcache::CachePolicy> policy;  // Of --kv, for this model; null: none was given.
 };
+// What reports call the cache: its policy's canonical text, or "off".
+std::string CachePolicyText(const OpenModel& open, const ModelFlags& flags);
+
 base::Result<OpenModel> Open(const ModelFlags& flags);
 
 // Seed of a command that draws: the given one, or a random one (reported by the command).

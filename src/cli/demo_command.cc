@@ -67,7 +67,7 @@ base::Result<int> RunDemo(const DemoFlags& flags) {
   KV_TRY(const DemoLanguage language, ParseDemoLanguage(flags.language));
   KV_TRY(const OpenModel open, Open(flags.model));
   base::ThreadTeam one(1);
-  Demo demo = {open,     GeneratorOptionsOf(flags.model),
+  Demo demo = {open,     GeneratorOptionsOf(open, flags.model),
                language, flags.seed,
                {},       flags.model.threads == 0 ? &one : open.team.get()};
   const std::string corpus_path = CorpusPath(flags);
@@ -94,6 +94,7 @@ void AddDemoCommand(CommandSet& commands) {
   CLI::App* command = commands.Add("demo", "The lesson: probabilities, sampling, forms, the cache",
                                    "kvasir demo --lang de");
   AddModelFlags(command, flags->model);
+  command->remove_option(command->get_option("--kv"));  // The lesson is about the full cache.
   command->add_option("--lang", flags->language, "en, de or zh; default en")->type_name("LANG");
   command
       ->add_option("--corpus", flags->corpus,

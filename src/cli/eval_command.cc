@@ -89,7 +89,8 @@ base::Result<int> RunEval(const EvalFlags& flags) {
   options.stride = flags.stride;
   options.arrangement = {.block_tokens = flags.model.block_tokens,
                          .prefill_chunk = flags.model.prefill_chunk,
-                         .kv_cache = !flags.model.no_kv_cache};
+                         .kv_cache = !flags.model.no_kv_cache,
+                         .policy = open.policy};
   auto result = eval::EvaluateText(*open.loaded.model, *open.loaded.tokenizer, file->text(),
                                    options, *open.team);
   if (!result) return InFile(flags.file, result.error());

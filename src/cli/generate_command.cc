@@ -101,7 +101,7 @@ base::Result<engine::GenerateRequest> RequestOfPrompt(const OpenModel& open, con
 base::Result<void> CheckKvBudget(const GenerateFlags& flags, const OpenModel& open,
                                  const Prompt& prompt, const engine::GenerateRequest& request) {
   const model::ModelShape& shape = open.loaded.model->shape();
-  const auto checked = engine::CheckBudget(shape, GeneratorOptionsOf(flags.model),
+  const auto checked = engine::CheckBudget(shape, GeneratorOptionsOf(open, flags.model),
                                            engine::MostPositions(request, shape));
   if (checked) return checked;
   return MakeError(checked.error().code, "--kv-budget: {}{}",
@@ -206,7 +206,7 @@ base::Result<int> RunTurns(const GenerateFlags& flags) {
   turn.sampling.seed = SeedOfRun(flags.sampling);
   KV_TRY(const auto generator,
          engine::Generator::Make(*open.loaded.model, open.loaded.tokenizer->vocabulary(),
-                                 *open.team, GeneratorOptionsOf(flags.model)));
+                                 *open.team, GeneratorOptionsOf(open, flags.model)));
   engine::Observer observer;
   observer.on_token = [&](const engine::TokenEvent& event) {
     return StreamToken(turn, open, event);

@@ -89,8 +89,9 @@ void AddKvBudgetFlag(CLI::App* command, ModelFlags& flags) {
       "enough for the 32 texts that run at once");
 }
 
-engine::GeneratorOptions GeneratorOptionsOf(const ModelFlags& flags) {
+engine::GeneratorOptions GeneratorOptionsOf(const OpenModel& open, const ModelFlags& flags) {
   engine::GeneratorOptions options;
+  options.policy = open.policy;
   options.use_cache = !flags.no_kv_cache;
   options.block_tokens = flags.block_tokens;
   options.prefill_chunk = flags.prefill_chunk;
@@ -120,7 +121,7 @@ base::Result<engine::GenerateReport> RunGeneration(const OpenModel& open, const 
                                                    engine::Observer observer) {
   KV_TRY(const auto generator,
          engine::Generator::Make(*open.loaded.model, open.loaded.tokenizer->vocabulary(),
-                                 *open.team, GeneratorOptionsOf(flags)));
+                                 *open.team, GeneratorOptionsOf(open, flags)));
   if (trace) {
     PrintTraceHeader(static_cast<std::uint32_t>(open.loaded.model->shape().layers));
     observer.on_step = PrintTrace;
@@ -181,7 +182,7 @@ ordered_json ToJson(const OpenModel& open, const ModelFlags& flags, const Genera
                          {"saved_bytes", report.peak_saved_bytes},
                          {"idle_bytes", report.idle_bytes},
                          {"preemptions", report.preemptions},
-                         {"policy", flags.no_kv_cache ? "off" : "full,dtype=f32"}}},
+                         {"policy", CachePolicyText(open, flags)}}},
                        {"work",
                         {{"steps", report.steps},
                          {"positions", report.work.positions},

@@ -19,7 +19,7 @@ namespace kvasir::cli {
 // --kv-budget, of commands that write many texts.
 void AddKvBudgetFlag(CLI::App* command, ModelFlags& flags);
 
-engine::GeneratorOptions GeneratorOptionsOf(const ModelFlags& flags);
+engine::GeneratorOptions GeneratorOptionsOf(const OpenModel& open, const ModelFlags& flags);
 
 // The tokens of a prompt that was typed as an argument: what is not UTF-8 is kUsage.
 base::Result<std::vector<base::TokenId>> TokensOfArgument(const OpenModel& open,

@@ -29,7 +29,8 @@ base::Result<int> RunLogits(const LogitsFlags& flags) {
   KV_TRY(const auto logits, eval::SequenceLogits(*open.loaded.model, tokens,
                                                  {.block_tokens = flags.model.block_tokens,
                                                   .prefill_chunk = flags.model.prefill_chunk,
-                                                  .kv_cache = !flags.model.no_kv_cache},
+                                                  .kv_cache = !flags.model.no_kv_cache,
+                                                  .policy = open.policy},
                                                  *open.team));
   const std::uint64_t vocab = open.loaded.model->shape().vocab;
   KV_TRY(formats::WriteNpyF32(base::Env::Default(), flags.out, {tokens.size(), vocab}, logits));

@@ -32,7 +32,7 @@ base::Result<int> RunNext(const NextFlags& flags) {
   }
   std::vector<std::vector<sampling::TokenLogProb>> tables;
   for (const std::string& text : flags.texts) {
-    KV_TRY(auto table, NextTokens(open, GeneratorOptionsOf(flags.model), text, flags.k));
+    KV_TRY(auto table, NextTokens(open, GeneratorOptionsOf(open, flags.model), text, flags.k));
     tables.push_back(std::move(table));
   }
   const tokenizer::Vocabulary& vocabulary = open.loaded.tokenizer->vocabulary();

@@ -50,7 +50,7 @@ base::Result<engine::GenerateReport> RunBeam(const OpenModel& open, const PoemFl
   const auto start = std::chrono::steady_clock::now();
   KV_TRY(auto found,
          engine::BeamSearch(*open.loaded.model, open.loaded.tokenizer->vocabulary(), request,
-                            flags.beam, GeneratorOptionsOf(flags.model), *open.team));
+                            flags.beam, GeneratorOptionsOf(open, flags.model), *open.team));
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;
   found.resize(std::min<std::size_t>(found.size(), request.choices));

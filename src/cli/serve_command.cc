@@ -51,10 +51,10 @@ base::Result<FileFacts> ReadFileFacts(const std::string& path) {
   return FileFacts{std::string(chat.value_or("")), base::HashBytes128(bytes->bytes())};
 }
 
-engine::SchedulerOptions EngineOptions(const OpenModel&, const ServeFlags& flags,
+engine::SchedulerOptions EngineOptions(const OpenModel& open, const ServeFlags& flags,
                                        const base::Hash128& weights) {
   engine::SchedulerOptions options;
-  options.work = GeneratorOptionsOf(flags.model);
+  options.work = GeneratorOptionsOf(open, flags.model);
   options.work.max_batch = flags.max_batch;
   options.work.step_tokens = flags.step_tokens;
   options.work.weights = weights;
@@ -77,7 +77,7 @@ base::Result<int> RunServe(CLI::App* command, ServeFlags& flags) {
   service_options.id = flags.alias.empty() ? open.loaded.name : flags.alias;
   service_options.chat_template = facts.chat_template;
   service_options.weights = facts.weights;
-  service_options.cache_policy = "full,dtype=f32";
+  service_options.cache_policy = CachePolicyText(open, flags.model);
   service_options.created = static_cast<std::uint64_t>(std::time(nullptr));
   service_options.deadline_seconds = flags.deadline_seconds;
   KV_TRY(const auto service,

@@ -125,8 +125,8 @@ class ConvertTest(program.CliTest):
         source, out = self.converted(), self.path("kept.gguf")  # Rows of 16 and 12 numbers.
         run = self.kvasir("convert", source, out, "--dtype", "q8_0")
         self.assertRegex(run.err, "note: rows of 15 of .* no whole blocks of 32 numbers")
-        dtypes = {tensor["dtype"] for tensor in self.kvasir("inspect", out, "--json").json["tensors"]}
-        self.assertEqual(dtypes, {"f32"})
+        tensors = self.kvasir("inspect", out, "--json").json["tensors"]
+        self.assertEqual({tensor["dtype"] for tensor in tensors}, {"f32"})
 
     def test_over_itself(self):
         out = self.converted()

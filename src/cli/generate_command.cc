@@ -39,6 +39,7 @@ struct GenerateFlags {
   SamplingFlags sampling;
   PromptFlags prompt;
   std::uint64_t max_tokens = 64;
+  std::string overflow = "stop";
   std::vector<std::string> stops;
   std::vector<std::string> bans;
   std::optional<std::uint64_t> eos;
@@ -111,6 +112,7 @@ base::Result<void> CheckKvBudget(const GenerateFlags& flags, const OpenModel& op
 ordered_json SettingsOf(const GenerateFlags& flags, const engine::GenerateRequest& base) {
   ordered_json settings = ToJson(base.sampling);
   settings["max_tokens"] = base.max_tokens;
+  settings["overflow"] = base.overflow == engine::Overflow::kRoll ? "roll" : "stop";
   settings["count"] = flags.sampling.count;
   if (flags.best_of > 1) settings["best_of"] = flags.best_of;
   settings["stop"] = base.stops;
@@ -124,6 +126,7 @@ base::Result<Generation> MakeGeneration(const GenerateFlags& flags, const OpenMo
   Generation generation;
   engine::GenerateRequest base;
   base.max_tokens = flags.max_tokens;
+  base.overflow = flags.overflow == "roll" ? engine::Overflow::kRoll : engine::Overflow::kStop;
   base.sampling = flags.sampling.options();
   base.choices = flags.sampling.count * flags.best_of;
   base.stops = flags.stops;
@@ -296,6 +299,13 @@ void AddGenerateCommand(CommandSet& commands) {
   AddPromptFlags(command, flags->prompt);
   AddUint(command, "-n,--max-tokens", flags->max_tokens, {.min = 1},
           "most tokens to generate; default 64");
+  command
+      ->add_option(
+          "--overflow", flags->overflow,
+          "at the end of the model's context: stop (default), or roll: go on from the last "
+          "half of it and more")
+      ->type_name("stop|roll")
+      ->check(CLI::IsMember({"stop", "roll"}));
   AddSamplingFlags(command, flags->sampling);
   AddConstraintFlags(command, flags->constraint);
   AddTexts(command, "--stop", flags->stops, "end the text before this; may be repeated");

@@ -120,9 +120,14 @@ std::vector<StepShare> Batch::Plan() {
   std::vector<TokenWant> wants;
   bool decodes = false;
   const auto holds_blocks = [&](const BatchSequence& sequence) {
-    return !std::as_const(cache_).cache(sequence.id()).blocks().empty();
+    return std::as_const(cache_).cache(sequence.id()).entries() > 0;
   };
   for (const auto& sequence : running_) {
+    if (sequence->start != sequence->choice->start()) {  // The text has rolled on.
+      cache_.Truncate(sequence->id(), 0);
+      sequence->start = sequence->choice->start();
+      sequence->decoding = false;
+    }
     if (holds_blocks(*sequence)) computing.push_back(sequence.get());
   }
   for (const auto& sequence : running_) {

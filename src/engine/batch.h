@@ -29,6 +29,7 @@ struct BatchSequence {
   std::unique_ptr<Choice> choice;  // Of a stem: the first one, asked but never given logits.
   SequenceLease lease;
   bool stem = false;
+  std::size_t start = 0;                    // Of what it computes, in the choice's whole text.
   std::optional<PromptScores> scores = {};  // Until all the prompt is scored.
   bool fresh = true;      // Never computed yet: what it finds cached counts as usage.
   bool decoding = false;  // It has had a token since it last was without blocks.

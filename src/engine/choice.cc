@@ -34,12 +34,15 @@ Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model:
       index_(index),
       drawable_(drawable),
       limit_(LongestText(request, shape)),
+      context_(shape.context),
       text_(request.prompt),
+      start_(WindowStart(request.prompt.size(), shape.context)),
       settled_(request.prompt.size()),
       sampler_(request.sampling, request.seed, index),
       decoder_(vocabulary, TextBegins(request.prompt, vocabulary)),
       stop_(sampling::StopMatcher::Create(request.stops).value()) {
-  text_.reserve(limit_);
+  constexpr std::size_t kFirst = 4096;
+  text_.reserve(std::min(limit_, request.prompt.size() + kFirst));
   if (request.constraint) {
     matcher_ = request.constraint->Clone();
     mask_ = base::TokenMask(vocabulary.size());
@@ -108,6 +111,7 @@ base::Result<Choice::Settled> Choice::Take(std::span<const float> row) {
     KV_TRY(token.top, sampling::TopLogProbs(row, request_.top_logprobs));
   }
   ++settled_;
+  start_ = WindowStart(settled_, context_);
   std::string piece = Settle(token.id, drawn);
   return Settled{std::move(token), std::move(piece)};
 }

@@ -2,6 +2,7 @@
 #ifndef KVASIR_ENGINE_CHOICE_H_
 #define KVASIR_ENGINE_CHOICE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,7 @@ base::Error AtPosition(std::size_t position, base::Error error);
 //
 // Invariants:
 //   1. prompt size <= settled size <= text size <= limit; limit = prompt + max_tokens, at most the
-//      context.
+//      context unless it rolls. start = WindowStart(settled size).
 //   2. An unfinished choice wants at least one row: that of position settled size − 1.
 class Choice {
  public:
@@ -50,7 +51,10 @@ class Choice {
   Choice& operator=(const Choice&) = delete;
 
   bool finished() const { return finish_.has_value(); }
-  std::span<const TokenId> text() const { return text_; }
+  // What the next token is predicted from: all of the text, or what rolling leaves of it. Positions
+  // below are counted from its start.
+  std::span<const TokenId> text() const { return std::span(text_).subspan(start_); }
+  std::size_t start() const { return start_; }  // Of text() in the whole text.
   std::size_t settled() const { return settled_; }
   bool has_tokens() const { return settled_ > request_.prompt.size(); }
   std::uint32_t index() const { return index_; }
@@ -59,8 +63,11 @@ class Choice {
 
   // Positions [0, target()) must be computed, and the logits of [first_row(), target()) taken.
   // Only for an unfinished choice.
-  std::size_t target() const { return DrawsNext() ? text_.size() : text_.size() - 1; }
-  std::size_t first_row() const { return settled_ - 1; }
+  std::size_t target() const {
+    const std::size_t end = DrawsNext() ? text_.size() : text_.size() - 1;
+    return std::min(end - start_, context_);  // Forced tokens may lie beyond: later.
+  }
+  std::size_t first_row() const { return settled_ - 1 - start_; }
 
   // Takes the logits [vocab] after position first_row(): settles the token that follows. kNumeric
   // naming the position if a logit is not finite; kUsage if nothing may be drawn.
@@ -82,7 +89,9 @@ class Choice {
   const std::uint32_t index_;
   const base::TokenMask& drawable_;
   const std::size_t limit_;  // of the text's tokens
+  const std::size_t context_;
   std::vector<TokenId> text_;
+  std::size_t start_;
   std::size_t settled_;
   std::optional<FinishReason> finish_;
   sampling::Sampler sampler_;

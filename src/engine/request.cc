@@ -1,6 +1,7 @@
 #include "engine/request.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 #include "sampling/stop_strings.h"
@@ -29,7 +30,18 @@ base::Result<void> CheckRequest(const GenerateRequest& request, const model::Mod
   if (request.prompt.empty()) {
     return MakeError(ErrorCode::kUsage, "the prompt has no tokens: at least 1 is needed");
   }
-  if (request.prompt.size() > shape.context) {
+  const bool rolls = request.overflow == Overflow::kRoll;
+  if (rolls && shape.context < 2) {
+    return MakeError(ErrorCode::kUsage, "a context of {} tokens cannot roll: it has no half",
+                     shape.context);
+  }
+  if (request.prompt_logprobs && request.prompt.size() > shape.context) {
+    return MakeError(
+        ErrorCode::kUsage,
+        "log-probabilities of a prompt of {} tokens: the model's context holds only {}",
+        request.prompt.size(), shape.context);
+  }
+  if (request.prompt.size() > shape.context && !rolls) {
     return MakeError(ErrorCode::kUsage,
                      "the prompt has {} tokens, but the model's context holds only {}",
                      request.prompt.size(), shape.context);
@@ -52,8 +64,17 @@ base::Result<void> CheckRequest(const GenerateRequest& request, const model::Mod
 
 // Written so that no sum can wrap.
 std::uint64_t LongestText(const GenerateRequest& request, const model::ModelShape& shape) {
-  const std::uint64_t room = shape.context - request.prompt.size();
+  const std::uint64_t longest = request.overflow == Overflow::kRoll
+                                    ? std::numeric_limits<std::uint32_t>::max()
+                                    : shape.context;
+  const std::uint64_t room = longest - std::min<std::uint64_t>(longest, request.prompt.size());
   return request.prompt.size() + std::min(room, request.max_tokens);
+}
+
+std::uint64_t WindowStart(std::uint64_t length, std::uint64_t context) {
+  if (length <= context) return 0;
+  const std::uint64_t half = context / 2;
+  return (length - context + half - 1) / half * half;
 }
 
 std::string_view FinishReasonName(FinishReason reason) {

@@ -2,6 +2,7 @@
 #ifndef KVASIR_ENGINE_REQUEST_H_
 #define KVASIR_ENGINE_REQUEST_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,11 +23,23 @@ using base::TokenId;
 
 inline constexpr std::uint64_t kMaxChoices = 65536;
 
+// What happens to a text that outgrows the model's context.
+enum class Overflow {
+  kStop,  // It ends there.
+  kRoll,  // It goes on: what it forgets is a function of its length alone (WindowStart).
+};
+
+// The first token that the token at index `length` is predicted from. Up to `context` tokens: the
+// first of all. Beyond, the text is cut at multiples of half a context, as few of them as leave at
+// most a context: so half a context to a whole one is seen, and positions are counted from the cut.
+std::uint64_t WindowStart(std::uint64_t length, std::uint64_t context);
+
 // One prompt and how to continue it. A value; its continuations are a function of the model, of
 // these fields, and of nothing else.
 struct GenerateRequest {
-  std::vector<TokenId> prompt = {};  // At least one token, at most the model's context.
-  std::uint64_t max_tokens = 64;     // 0: an empty continuation.
+  std::vector<TokenId> prompt = {};  // At least one token; at most the model's context, or kRoll.
+  Overflow overflow = Overflow::kStop;
+  std::uint64_t max_tokens = 64;  // 0: an empty continuation.
   sampling::SamplingOptions sampling = {};
   std::uint64_t seed = 0;
   // Continuations choice_index = first_choice … first_choice + choices − 1, each with draws of its
@@ -49,7 +62,7 @@ std::uint64_t LongestText(const GenerateRequest& request, const model::ModelShap
 
 // Most positions of it that the cache holds: the last token is drawn, but never computed.
 inline std::uint64_t MostPositions(const GenerateRequest& request, const model::ModelShape& shape) {
-  return LongestText(request, shape) - 1;
+  return std::min(LongestText(request, shape) - 1, shape.context);
 }
 
 enum class FinishReason {

@@ -22,6 +22,13 @@ std::uint64_t TenantOf(const std::string& cache_salt) {
   return std::max<std::uint64_t>(1, base::HashSpan64(std::span<const char>(cache_salt)));
 }
 
+// With a context of as many positions as a text in this cache may have.
+model::ModelShape ShapeServed(const model::Model& model, const kvcache::SequenceManager& cache) {
+  model::ModelShape shape = model.shape();
+  shape.context = shape.MaxPositions(cache.geometry());
+  return shape;
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<Scheduler>> Scheduler::Make(const model::Model& model,
@@ -46,6 +53,7 @@ Scheduler::Scheduler(const model::Model& model, const tokenizer::Vocabulary& voc
       options_(options),
       clock_(options.clock == nullptr ? Clock::Steady() : *options.clock),
       cache_(std::move(cache)),
+      shape_(ShapeServed(model, *cache_)),
       drawable_(constraints::DefaultMask(vocabulary)),
       waiting_(options.waiting),
       queue_(options.fairness_quantum),
@@ -55,9 +63,9 @@ Scheduler::~Scheduler() = default;
 
 base::Result<void> Scheduler::Check(const EngineRequest& request) const {
   const GenerateRequest& generate = request.generate;
-  KV_TRY(CheckRequest(generate, model_.shape()));
+  KV_TRY(CheckRequest(generate, shape_));
   if (!options_.work.kv_budget_bytes) return base::Success();  // Made for any text.
-  return CheckBudget(cache_->geometry(), options_.work, MostPositions(generate, model_.shape()));
+  return CheckBudget(cache_->geometry(), options_.work, MostPositions(generate, shape_));
 }
 
 base::Result<void> Scheduler::Reserve(const EngineRequest& request) {

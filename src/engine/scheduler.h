@@ -161,6 +161,7 @@ class Scheduler {
   const SchedulerOptions options_;
   const Clock& clock_;
   const std::unique_ptr<kvcache::SequenceManager> cache_;
+  const model::ModelShape shape_;  // Its context: what a text in this cache may have.
   const base::TokenMask drawable_;  // [vocab]: the vocabulary's default
   WaitingRoom waiting_;
   FairQueue queue_;  // Of requests with choices that can be started now.

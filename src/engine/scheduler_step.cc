@@ -14,7 +14,7 @@ std::unique_ptr<Choice> Scheduler::MakeChoice(const ActiveRequest& request,
                                               std::uint64_t number) const {
   return std::make_unique<Choice>(
       request.generate(), request.generate().first_choice + static_cast<std::uint32_t>(number),
-      model_.shape(), vocabulary_, request.own_drawable ? *request.own_drawable : drawable_);
+      shape_, vocabulary_, request.own_drawable ? *request.own_drawable : drawable_);
 }
 
 void Scheduler::ExpireDeadlines() {
@@ -96,6 +96,7 @@ void Scheduler::StartFromStem(ActiveRequest& request) {
     batch_.Add(std::make_unique<BatchSequence>(BatchSequence{.owner = &request,
                                                              .choice = std::move(choice),
                                                              .lease = batch_.ForkStem(stem),
+                                                             .start = stem.start,
                                                              .fresh = false,
                                                              .last_token_us = last_token_us}));
   }
@@ -157,7 +158,7 @@ void Scheduler::TakeRows(const StepShare& share) {
   if (share.error) return Fail(request, *share.error);
   const std::size_t vocab = vocabulary_.size();
   const std::size_t prompt_rows = request.generate().prompt.size() - 1;
-  std::size_t position = share.end - share.rows;
+  std::size_t position = sequence.start + share.end - share.rows;
   for (std::size_t begin = 0; begin < share.logits.size(); begin += vocab, ++position) {
     if (request.stopping()) return;
     const std::span<const float> row = share.logits.subspan(begin, vocab);
@@ -180,7 +181,7 @@ void Scheduler::Give(ActiveRequest& request, Choice& choice, std::uint64_t& last
                      std::span<const float> row) {
   if (request.stopping()) return;
   const std::uint32_t index = choice.index();
-  request.listener->OnLogits(index, choice.first_row(), row);
+  request.listener->OnLogits(index, choice.settled() - 1, row);
   const auto settled = choice.Take(row);
   if (!settled) return Fail(request, settled.error());
   ++last_step_.tokens;

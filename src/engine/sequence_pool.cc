@@ -107,6 +107,8 @@ base::Result<std::unique_ptr<kvcache::SequenceManager>> MakeSequenceManager(
     KV_TRY(cache.pool.budget_bytes, BudgetFor(shape, geometry, *sequences));
     cache.index.max_idle_bytes = kDefaultIdleBytes;
   }
+  // A text without end leaves no more in the index than a few contexts of it.
+  if (geometry.IsEndless()) cache.max_indexed_tokens = 4 * shape.context;
   return kvcache::SequenceManager::Make(geometry, cache);
 }
 

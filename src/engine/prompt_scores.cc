@@ -20,6 +20,8 @@ void PromptScores::TakeFromCache(kvcache::SequenceManager& cache, kvcache::Seque
     for (const kvcache::KeptLogProb& other : std::span(kept->best).first(top)) {
       token.top.push_back({other.id, other.logprob, other.prob});
     }
+    // Those before it, scored but not left when the sequence gave way, are with the cache too.
+    for (; kept_ < tokens_.size(); ++kept_) Trim(tokens_[kept_]);
     tokens_.push_back(std::move(token));
     kept_ = tokens_.size();
   }
@@ -40,6 +42,10 @@ base::Result<void> PromptScores::Take(std::size_t position, std::span<const floa
   return base::Success();
 }
 
+void PromptScores::Trim(GeneratedToken& token) const {
+  token.top.resize(std::min(token.top.size(), request_.top_logprobs));
+}
+
 bool PromptScores::LeaveWith(kvcache::SequenceManager& cache, kvcache::SequenceId id) {
   // The token at t is scored by the row before it, and has a place in the cache only after that.
   while (kept_ < tokens_.size() && kept_ + 1 < std::as_const(cache).cache(id).length()) {
@@ -50,7 +56,7 @@ bool PromptScores::LeaveWith(kvcache::SequenceManager& cache, kvcache::SequenceI
       kept.best.push_back({other.id, other.logprob, other.prob});
     }
     cache.KeepLogProbs(id, kept_, std::move(kept));
-    token.top.resize(std::min(token.top.size(), request_.top_logprobs));
+    Trim(token);
   }
   return kept_ + 1 == request_.prompt.size();
 }

@@ -39,6 +39,9 @@ class PromptScores {
   std::span<const GeneratedToken> tokens() const { return tokens_; }
 
  private:
+  // To the alternatives asked for; while it is to be left with the cache, it has more.
+  void Trim(GeneratedToken& token) const;
+
   const GenerateRequest& request_;
   const std::size_t vocab_;
   std::vector<GeneratedToken> tokens_;  // Of the prompt, from its second on.

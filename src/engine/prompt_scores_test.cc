@@ -72,6 +72,24 @@ TEST_F(PromptScoresTest, AreTakenInOrderAndLeftWithTheCache) {
   EXPECT_EQ(found.tokens()[5].logprob, scores.tokens()[5].logprob);
 }
 
+// A sequence gives way with a score that is not left yet, and finds that another has been further.
+TEST_F(PromptScoresTest, WhatWasNotLeftHasNoMoreAlternativesThanAskedFor) {
+  PromptScores other(request_, 40);
+  const kvcache::SequenceId id = cache_->Create();
+  Compute(id, 16);
+  for (std::size_t position = 0; position < 15; ++position) {
+    ASSERT_TRUE(other.Take(position, Row(position)));
+  }
+  EXPECT_FALSE(other.LeaveWith(*cache_, id));
+  PromptScores scores(request_, 40);
+  for (std::size_t position = 0; position < 3; ++position) {
+    ASSERT_TRUE(scores.Take(position, Row(position)));
+  }
+  scores.TakeFromCache(*cache_, cache_->Fork(id), 16);
+  ASSERT_EQ(scores.tokens().size(), 15u);
+  for (const GeneratedToken& token : scores.tokens()) EXPECT_EQ(token.top.size(), 2u);
+}
+
 TEST_F(PromptScoresTest, ARowThatIsNoDistributionIsNamed) {
   PromptScores scores(request_, 40);
   std::vector<float> row = Row(0);

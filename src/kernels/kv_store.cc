@@ -65,6 +65,19 @@ void StoreKey(std::byte* tile, KvType type, std::size_t lane, const float* x,
   StoreScale(tile, type, lane, head_dim, row.scale);
 }
 
+// A value row's numbers at their places (ValueNibble), run by run.
+void StoreNibbles(const std::uint8_t* n, std::size_t head_dim, std::byte* bytes) {
+  constexpr std::size_t kRun = 32;
+  for (std::size_t run = 0; run < head_dim; run += kRun) {
+    const std::size_t count = std::min(kRun, head_dim - run);
+    const std::size_t low = (count + 1) / 2;
+    for (std::size_t i = 0; i < low; ++i) {
+      const unsigned high = low + i < count ? n[run + low + i] : 0u;
+      bytes[run / 2 + i] = static_cast<std::byte>(n[run + i] | high << 4);
+    }
+  }
+}
+
 void StoreValue(std::byte* tile, KvType type, std::size_t lane, const float* x,
                 std::size_t head_dim) {
   RoundedRow row;
@@ -84,15 +97,9 @@ void StoreValue(std::byte* tile, KvType type, std::size_t lane, const float* x,
       std::copy_n(row.bytes.data(), head_dim,
                   reinterpret_cast<std::int8_t*>(tile) + lane * head_dim);
       break;
-    default: {
-      std::byte* bytes = tile + lane * ((head_dim + 1) / 2);
-      std::fill_n(bytes, (head_dim + 1) / 2, std::byte{0});
-      for (std::size_t d = 0; d < head_dim; ++d) {
-        const NibblePlace place = ValueNibble(d, head_dim);
-        bytes[place.byte] |= static_cast<std::byte>(row.nibbles[d] << (place.high ? 4 : 0));
-      }
+    default:
+      StoreNibbles(row.nibbles.data(), head_dim, tile + lane * ((head_dim + 1) / 2));
       break;
-    }
   }
   StoreScale(tile, type, lane, head_dim, row.scale);
 }

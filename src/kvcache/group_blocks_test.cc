@@ -307,6 +307,31 @@ TEST_F(GroupIndexTest, ABlockComputedAgainTakesTheEmptyPlace) {
   manager_->CheckInvariants();
 }
 
+TEST_F(GroupIndexTest, AHitNeedsTheSinks) {
+  Start(Make("window=20,sinks=3", 1), 8);
+  PrefixIndex& index = Peer::index(*manager_);
+  CachedSequence sequence(Peer::pool(*manager_));
+  ASSERT_TRUE(sequence.Reserve(64));
+  sequence.Advance(64);
+  const Tokens text = Text(1, 64);
+  std::vector<PrefixNodeId> path;
+  for (std::size_t b = 0; b < 4; ++b) {
+    const std::optional<BlockId> block =
+        b == 0 ? std::nullopt : std::optional(sequence.blocks()[b]);
+    const auto parent = path.empty() ? std::nullopt : std::optional(path.back());
+    path.push_back(
+        index.Insert(0, parent, std::span(text).subspan(b * 16, 16), {&block, 1}).value());
+    index.Pin(path.back());
+  }
+  EXPECT_EQ(Kept(text), "- w w w ");
+  EXPECT_EQ(Found(text), 0u);
+  const std::optional<BlockId> first = sequence.blocks()[0];
+  EXPECT_EQ(index.Insert(0, std::nullopt, std::span(text).first(16), {&first, 1}), path[0]);
+  EXPECT_EQ(Found(text), 64u);
+  index.CheckInvariants();
+  for (const PrefixNodeId node : path) index.Unpin(node);
+}
+
 // A sequence ends group by group: what its last node still holds cannot be given up yet.
 TEST_F(GroupIndexTest, IdleBytesStayWithinTheirLimit) {
   for (const std::uint64_t limit : {std::uint64_t{0}, kSmall, kLarge, 2 * kLarge + kSmall}) {

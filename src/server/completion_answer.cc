@@ -15,7 +15,11 @@ CompletionAnswer::CompletionAnswer(CompletionAnswerOptions options,
       json_(options_.head, vocabulary),
       choices_(options_.prompt_texts.size() * options_.n),
       progress_(choices_.size()),
-      scores_(options_.prompt_texts.size()) {
+      scores_(options_.prompt_texts.size()),
+      held_(options_.prompt_texts.size()) {
+  if (options_.echo && options_.head.logprobs) {
+    for (auto& held : held_) held.emplace();
+  }
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     choices_[i].index = i;
     progress_[i].characters = CountCharacters(options_.prompt_texts[i / options_.n]);
@@ -23,6 +27,21 @@ CompletionAnswer::CompletionAnswer(CompletionAnswerOptions options,
 }
 
 void CompletionAnswer::OnNews(std::size_t request, News& news) {
+  auto& held = held_[request];
+  const bool done = std::holds_alternative<DoneNews>(news);
+  if (held && !done && !std::holds_alternative<ScoredNews>(news)) {
+    held->push_back(std::move(news));
+    return;
+  }
+  // The scores come first, the end last, and what was held between them.
+  std::vector<News> before = held ? std::move(*held) : std::vector<News>();
+  held.reset();
+  if (!done) Handle(request, news);
+  for (News& earlier : before) Handle(request, earlier);
+  if (done) Handle(request, news);
+}
+
+void CompletionAnswer::Handle(std::size_t request, News& news) {
   const std::size_t first = request * options_.n;
   if (auto* token = std::get_if<TokenNews>(&news)) {
     OnToken(first + token->choice, *token);

@@ -42,6 +42,7 @@ class CompletionAnswer final : public Answer {
 
  private:
   void OnNews(std::size_t request, News& news) override;
+  void Handle(std::size_t request, News& news);
   void OnToken(std::size_t index, TokenNews& news);
   void OnFinish(std::size_t index, engine::FinishReason reason, std::string rest);
   // What a choice begins with: the role, the echoed prompt with its scores.
@@ -63,6 +64,8 @@ class CompletionAnswer final : public Answer {
   std::vector<AnswerChoice> choices_;                        // [prompts × n]
   std::vector<Progress> progress_;                           // [prompts × n]
   std::vector<std::vector<engine::GeneratedToken>> scores_;  // [prompts]: from the second token on
+  // [prompts]: what came before the scores, which an answer begins with. Null: nothing is held.
+  std::vector<std::optional<std::vector<News>>> held_;
   std::string output_;
   bool stream_ended_ = false;
 };

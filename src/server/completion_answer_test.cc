@@ -108,6 +108,26 @@ TEST_F(CompletionAnswerTest, EchoBringsThePromptAndItsScores) {
   EXPECT_NE(body.find(R"("text_offset":[0,1,2])"), std::string::npos) << body;
 }
 
+TEST_F(CompletionAnswerTest, ScoresThatComeAfterTokensStillBegin) {
+  Make({.head = {.logprobs = true},
+        .stream = true,
+        .echo = true,
+        .prompt_texts = {"ab", "a"},
+        .prompt_ids = {{Id("a"), Id("b")}, {Id("a")}}});
+  Token(0, "b");
+  EXPECT_EQ(Events(), 0u);
+  answer_->Take({answer_, 0, ScoredNews{{{Id("b"), -0.125, 1, {}}}}});
+  const std::string out = answer_->TakeOutput();
+  EXPECT_LT(out.find("[null,-0.125]"), out.find("[-0.5]")) << out;
+  EXPECT_NE(out.find("[-0.5]"), std::string::npos) << out;
+  // A prompt of one token has no scores: its end brings everything.
+  Token(0, "b", 1);
+  Finish(0, FinishReason::kLength, "", 1);
+  EXPECT_EQ(Events(), 0u);
+  Done(1);
+  EXPECT_EQ(Events(), 3u);
+}
+
 TEST_F(CompletionAnswerTest, HiddenTokensOnlyScoreThePrompt) {
   Make({.head = {.logprobs = true},
         .echo = true,

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares what the server writes for each chat template that it knows with what the template
-itself writes, run by @huggingface/jinja.
+itself writes, run by Jinja as transformers runs it.
 
 usage: chat_templates.py --program RENDER_CHAT --folder FOLDER [--count N] [--seed S]
 
-The packages must be in FOLDER (compare.py installs them). Exit status 1 if a text differs.
+Needs jinja2 (python3-jinja2), and the packages of package.json in FOLDER, from which some of the
+templates are (compare.py installs them). Exit status 1 if a text differs.
 """
 
 import argparse
@@ -13,6 +14,9 @@ import pathlib
 import random
 import subprocess
 import sys
+
+import jinja2
+import jinja2.sandbox
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGES = ["llama3", "llama3_1", "qwen3"]
@@ -45,9 +49,25 @@ def templates(folder):
     return known
 
 
-def lines(command, folder):
-    text = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE).stdout.decode()
-    return [json.loads(line) for line in text.splitlines() if line]
+def refuse(message):
+    raise jinja2.TemplateError(message)
+
+
+def rendered(text, talks):
+    """What the template writes of each; None where it refuses."""
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True,
+                                                               lstrip_blocks=True)
+    environment.globals["raise_exception"] = refuse
+    template = environment.from_string(text)
+    texts = []
+    for messages in talks:
+        try:
+            texts.append(template.render(
+                messages=[{"role": role, "content": said} for role, said in messages],
+                add_generation_prompt=True, bos_token="<s>", eos_token="</s>"))
+        except jinja2.TemplateError:
+            texts.append(None)
+    return texts
 
 
 def main():
@@ -65,8 +85,10 @@ def main():
     differing = 0
     for name, text in templates(folder).items():
         (folder / "template").write_text(text, encoding="utf-8")
-        ours = lines([flags.program.resolve(), "template", "talks"], folder)
-        theirs = lines(["node", HERE / "rendered.mjs", "template", "talks"], folder)
+        printed = subprocess.run([flags.program.resolve(), "template", "talks"], cwd=folder,
+                                 check=True, stdout=subprocess.PIPE).stdout.decode()
+        ours = [json.loads(line) for line in printed.split("\n")[:-1]]
+        theirs = rendered(text, talks)
         assert len(ours) == len(theirs) == len(talks), name
         wrong = [i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b]
         for i in wrong[:3]:

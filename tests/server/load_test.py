@@ -22,7 +22,7 @@ MIB = 1024
 
 def request_bytes(server, kind):
     body = json.dumps({"model": server.model, "prompt": "春风"[:1 + kind % 2], "seed": kind,
-                       "max_tokens": 20 + kind, "temperature": 1.5, "stream": True,
+                       "max_tokens": 100 + kind, "temperature": 1.5, "stream": True,
                        "logprobs": kind % 3}).encode()
     return (f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -49,8 +49,10 @@ class LoadTest(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
     def test_streams(self):
-        with serving.Served("--max-batch", 64, "--no-access-log", "--max-waiting", 2 * STREAMS,
-                            "--drain-seconds", 1) as server:
+        # All in one batch, so that all are being written at once.
+        with serving.Served("--max-batch", STREAMS, "--step-tokens", 2 * STREAMS,
+                            "--busy-step-tokens", 2 * STREAMS, "--max-waiting", 2 * STREAMS,
+                            "--no-access-log", "--drain-seconds", 1) as server:
             asyncio.run(self.run_load(server))
             self.assertIsNone(server.process.poll())
 

@@ -1,13 +1,14 @@
 #include "eval/model_cache.h"
 
 #include "base/checked.h"
+#include "kernels/kv_type.h"
 
 namespace kvasir::eval {
 
 base::Result<std::unique_ptr<kvcache::BlockPool>> MakeModelCache(const model::ModelShape& shape,
                                                                  const ModelCacheOptions& options) {
   std::uint64_t block_tokens = options.block_tokens;
-  if (options.policy) {
+  if (options.policy && block_tokens % kernels::kLanes == 0) {  // Others are refused as they are.
     const std::uint64_t step = kvcache::BlockStep(*options.policy);
     block_tokens = (block_tokens + step - 1) / step * step;
   }

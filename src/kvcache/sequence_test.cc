@@ -190,7 +190,8 @@ TEST(CachedSequenceTest, AFullBudgetRefusesThenServesTheNext) {
     const base::Result<void> refused = world.sequence(0).Reserve(count);
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().code, base::ErrorCode::kExhausted);
-    EXPECT_THAT(refused.error().message, testing::HasSubstr(std::to_string(2 * kBlockBytes) + " bytes"));
+    EXPECT_THAT(refused.error().message,
+                testing::HasSubstr(std::to_string(2 * kBlockBytes) + " bytes"));
     world.Check();
   }
   EXPECT_FALSE(world.Append(1, 1));

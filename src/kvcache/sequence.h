@@ -107,7 +107,9 @@ class CachedSequence {
   const BlockTable& table(CacheGroupId group) const { return tables_[group.index()]; }
   std::span<const BlockTable> tables() const { return tables_; }
   // The first group's table: position t lies in entry t / block_tokens. Valid as long as a view.
-  std::span<const BlockId> blocks() const { return tables_[0].blocks(); }
+  std::span<const BlockId> blocks() const {
+    return tables_.empty() ? std::span<const BlockId>() : tables_[0].blocks();
+  }
   // Blocks of every group that a position so far has needed.
   std::size_t entries() const { return entries_; }
 

@@ -90,25 +90,39 @@ base::Result<sampling::DrawnToken> Choice::Draw(std::span<const float> row) {
   return sampler_.Draw(row, text_, position, mask, request_.prompt.size());
 }
 
+Choice::Decision Choice::Decide(std::span<const float> row) {
+  Decision decision = {Draw(row), std::vector<sampling::TokenLogProb>()};
+  if (decision.drawn && request_.top_logprobs > 0) {
+    decision.top = sampling::TopLogProbs(row, request_.top_logprobs);
+  }
+  return decision;
+}
+
+void Choice::Prepare(std::span<const float> row) {
+  if (finished() || matcher_ || settled_ != text_.size()) return;
+  prepared_.emplace(Decide(row));
+}
+
 base::Result<Choice::Settled> Choice::Take(std::span<const float> row) {
   KV_CHECK(!finished());
   GeneratedToken token;
   const bool drawn = settled_ == text_.size();
   if (drawn) {
-    const auto choice = Draw(row);
-    if (!choice) return AtPosition(settled_ - 1, choice.error());
-    token.id = choice.value().token;
-    token.logprob = choice.value().logprob;
-    token.candidates = choice.value().candidates;
+    Decision decision = prepared_ ? *std::exchange(prepared_, std::nullopt) : Decide(row);
+    if (!decision.drawn) return AtPosition(settled_ - 1, decision.drawn.error());
+    token.id = decision.drawn.value().token;
+    token.logprob = decision.drawn.value().logprob;
+    token.candidates = decision.drawn.value().candidates;
+    KV_TRY(token.top, std::move(decision.top));
     text_.push_back(token.id);
   } else {
     token.id = text_[settled_];
     const auto logprob = sampling::LogProb(row, token.id);
     if (!logprob) return AtPosition(settled_ - 1, logprob.error());
     token.logprob = logprob.value();
-  }
-  if (request_.top_logprobs > 0) {
-    KV_TRY(token.top, sampling::TopLogProbs(row, request_.top_logprobs));
+    if (request_.top_logprobs > 0) {
+      KV_TRY(token.top, sampling::TopLogProbs(row, request_.top_logprobs));
+    }
   }
   ++settled_;
   start_ = WindowStart(settled_, context_);

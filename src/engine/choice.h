@@ -69,6 +69,9 @@ class Choice {
   }
   std::size_t first_row() const { return settled_ - 1 - start_; }
 
+  // Does the arithmetic of the next Take ahead, on the same row, where no constraint has a say in
+  // it. Choices may do so on several threads, each on one.
+  void Prepare(std::span<const float> row);
   // Takes the logits [vocab] after position first_row(): settles the token that follows. kNumeric
   // naming the position if a logit is not finite; kUsage if nothing may be drawn.
   base::Result<Settled> Take(std::span<const float> row);
@@ -77,6 +80,12 @@ class Choice {
   std::string Abandon(FinishReason reason);
 
  private:
+  // What a row of logits decides.
+  struct Decision {
+    base::Result<sampling::DrawnToken> drawn;
+    base::Result<std::vector<sampling::TokenLogProb>> top;
+  };
+  Decision Decide(std::span<const float> row);
   // Whether the model's choice follows the last token decided.
   bool DrawsNext() const;
   void AppendForced();
@@ -99,6 +108,7 @@ class Choice {
   base::TokenMask mask_;                           // [vocab] with a constraint, else empty
   tokenizer::StreamDecoder decoder_;
   sampling::StopMatcher stop_;
+  std::optional<Decision> prepared_;
 };
 
 }  // namespace kvasir::engine

@@ -50,6 +50,7 @@ Scheduler::Scheduler(const model::Model& model, const tokenizer::Vocabulary& voc
                      std::unique_ptr<kvcache::SequenceManager> cache)
     : model_(model),
       vocabulary_(vocabulary),
+      team_(team),
       options_(options),
       clock_(options.clock == nullptr ? Clock::Steady() : *options.clock),
       cache_(std::move(cache)),

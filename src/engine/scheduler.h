@@ -140,6 +140,7 @@ class Scheduler {
   void ChoiceStarted(ActiveRequest& request);
   void RunStep(StepTrace* trace);
   // Hands a share's rows to its choice, or keeps them for the choices of a stem.
+  void PrepareDraws(std::span<const StepShare> shares);
   void TakeRows(const StepShare& share);
   void Give(ActiveRequest& request, Choice& choice, std::uint64_t& last_token_us,
             std::span<const float> row);
@@ -158,10 +159,11 @@ class Scheduler {
 
   const model::Model& model_;
   const tokenizer::Vocabulary& vocabulary_;
+  base::ThreadTeam& team_;
   const SchedulerOptions options_;
   const Clock& clock_;
   const std::unique_ptr<kvcache::SequenceManager> cache_;
-  const model::ModelShape shape_;  // Its context: what a text in this cache may have.
+  const model::ModelShape shape_;   // Its context: what a text in this cache may have.
   const base::TokenMask drawable_;  // [vocab]: the vocabulary's default
   WaitingRoom waiting_;
   FairQueue queue_;  // Of requests with choices that can be started now.

@@ -134,6 +134,7 @@ void Scheduler::RunStep(StepTrace* trace) {
   const std::vector<StepShare> shares = batch_.Compute();
   now_us_ = Now();
   last_step_ = {};
+  PrepareDraws(shares);
   for (const StepShare& share : shares) {
     share.sequence->owner->usage.cached_tokens += share.cached;
     counts_.cached_tokens += share.cached;
@@ -149,6 +150,26 @@ void Scheduler::RunStep(StepTrace* trace) {
     queue_.PushBegun(*request.account, request.id);
   }
   batch_.DropEnded();
+}
+
+// Draws are the one part of a step beside the model that takes time: each choice's own, so that
+// threads may share them.
+void Scheduler::PrepareDraws(std::span<const StepShare> shares) {
+  std::vector<const StepShare*> drawing;
+  for (const StepShare& share : shares) {
+    const BatchSequence& sequence = *share.sequence;
+    const bool decides = share.rows == 1 && share.complete && !share.error;
+    if (decides && !sequence.stem && !sequence.scores && !sequence.owner->stopping()) {
+      drawing.push_back(&share);
+    }
+  }
+  if (drawing.size() < 2) return;
+  team_.Run([&](base::Member& member) {
+    const base::IndexRange range = member.Share(drawing.size());
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      drawing[i]->sequence->choice->Prepare(drawing[i]->logits);
+    }
+  });
 }
 
 void Scheduler::TakeRows(const StepShare& share) {

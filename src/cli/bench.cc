@@ -99,6 +99,9 @@ ordered_json BenchJson(const Bench& bench, const std::string& model_name) {
           {"threads", bench.team.size()},
           {"target", kernels::CurrentTargetName()},
           {"repetitions", bench.flags.repetitions},
+          {"policy",
+           (bench.policy ? *bench.policy : kvcache::CachePolicy::Full(shape.layers, shape.kv_heads))
+               .Canonical()},
           {"checked", true}};
 }
 

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/thread_team.h"
 #include "eval/generation_speed.h"
+#include "kvcache/cache_policy.h"
 #include "model/llama_config.h"
 #include "model/model.h"
 
@@ -34,6 +36,7 @@ struct BenchFlags {
   std::vector<std::uint64_t> sequences;  // Likewise.
   std::string plot;                      // File for a picture; empty: none. Of kind cache.
   bool quick = false;                    // Likewise.
+  std::string kv;                        // The --kv language; empty: full. Of one model's decoding.
   std::string schemas;                   // Folder; empty: the samples. Of kind masks.
   std::string formats = "annotate";      // Likewise.
   bool json = false;
@@ -44,12 +47,13 @@ struct Bench {
   const BenchFlags& flags;
   const model::Model& model;
   base::ThreadTeam& team;
+  std::optional<kvcache::CachePolicy> policy = std::nullopt;  // Of --kv.
 
   const model::ModelShape& shape() const { return model.shape(); }
   // The lengths asked for, else these, as far as they fit the context.
   std::vector<std::uint64_t> TokensOr(const std::vector<std::uint64_t>& other) const;
   eval::SpeedOptions Options(std::uint64_t tokens) const {
-    return {.tokens = tokens, .repetitions = flags.repetitions};
+    return {.tokens = tokens, .repetitions = flags.repetitions, .policy = policy};
   }
 };
 

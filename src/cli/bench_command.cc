@@ -145,7 +145,10 @@ base::Result<int> RunBench(const BenchFlags& flags) {
   KV_CHECK(kind != std::end(kKinds));  // The flag's check lets no other through.
   KV_TRY(const auto open, OpenFor(flags, flags.context));
   KV_TRY(const auto team, base::ThreadTeam::Make(flags.threads));
-  const Bench bench = {flags, *open.model, *team};
+  Bench bench = {flags, *open.model, *team};
+  if (!flags.kv.empty()) {
+    KV_TRY(bench.policy, ParsePolicyFlag(flags.kv, bench.shape()));
+  }
   KV_TRY(auto rows, kind->run(bench));
   if (flags.json) {
     ordered_json json = BenchJson(bench, open.name);
@@ -194,13 +197,16 @@ void AddBenchCommand(CommandSet& commands) {
   AddUints(command, "--tokens", flags->tokens, {1, 1 << 20}, "lengths to measure, as 512,4096");
   AddUints(command, "--sequences", flags->sequences, {1, 4096},
            "batch, engine, cache and train: how many at once, as 1,8,32");
+  AddPolicyFlag(command, flags->kv);
   command->add_option("--plot", flags->plot, "cache: draw the times into this SVG file")
       ->type_name("F.svg");
-  command->add_option("--schemas", flags->schemas,
-                      "masks: along the instances of every schema file in this folder")
+  command
+      ->add_option("--schemas", flags->schemas,
+                   "masks: along the instances of every schema file in this folder")
       ->type_name("DIR");
-  command->add_option("--formats", flags->formats,
-                      "masks: format in a schema: annotate (default) or assert")
+  command
+      ->add_option("--formats", flags->formats,
+                   "masks: format in a schema: annotate (default) or assert")
       ->type_name("annotate|assert")
       ->check(CLI::IsMember({"annotate", "assert"}));
   command->add_flag("--quick", flags->quick, "cache: short texts and small batches only");

@@ -145,7 +145,7 @@ std::string DrawPolicies(const CacheTable& table) {
   const double bottom = least == 0 ? 1e-9 : std::pow(10, std::floor(std::log10(least)) - 1);
   eval::PlotPanel panel = {"Mean KL(full ‖ policy) against bytes",
                            "bytes a token at the end of the context",
-                           "nats a token; at the bottom: none",
+                           "nats a token",
                            {}};
   for (const char* kind : {"exact", "rounded", "window", "mixed"}) {
     eval::PlotSeries& series = panel.series.emplace_back();

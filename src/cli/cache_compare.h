@@ -41,7 +41,8 @@ struct CacheTable {
 nlohmann::ordered_json ToJson(const CacheTable& table);
 void PrintText(const CacheTable& table);
 
-// Mean divergence against bytes a token. Policies without any stand at the bottom.
+// Mean divergence against bytes a token. Policies without divergence stand at the bottom, those
+// without bytes are left out.
 std::string DrawPolicies(const CacheTable& table);
 
 // "SPEC|SPEC|…": the SPECs.

@@ -150,15 +150,26 @@ void AddModelFlags(CLI::App* command, ModelFlags& flags) {
           "positions in a block of the cache: a multiple of 16; default 16");
   AddUint(command, "--prefill-chunk", flags.prefill_chunk, {1, std::uint64_t{1} << 32},
           "most prompt tokens of a text computed in one step; default: as many as fit");
+  AddPolicyFlag(command, flags.kv);
+}
+
+void AddPolicyFlag(CLI::App* command, std::string& spec) {
   command
-      ->add_option("--kv", flags.kv,
+      ->add_option("--kv", spec,
                    "what the cache keeps of each layer and head, and what a token sees of it: "
                    "rules such as dtype=f16 or 2-3:window=64,sinks=4, separated by ; default: "
                    "full,dtype=f32")
       ->type_name("SPEC")
-      ->check([](const std::string& spec) {
-        return spec.empty() ? "the cache policy is empty" : std::string();
+      ->check([](const std::string& text) {
+        return text.empty() ? "the cache policy is empty" : std::string();
       });
+}
+
+base::Result<kvcache::CachePolicy> ParsePolicyFlag(const std::string& spec,
+                                                   const model::ModelShape& shape) {
+  auto policy = kvcache::CachePolicy::Parse(spec, shape.Policy());
+  if (!policy) return MakeError(policy.error().code, "--kv: {}", policy.error().message);
+  return policy;
 }
 
 std::string ModelPath(const ModelFlags& flags) {
@@ -197,9 +208,7 @@ base::Result<OpenModel> Open(const ModelFlags& flags) {
   KV_TRY(auto team, base::ThreadTeam::Make(threads));
   OpenModel open = {path, std::move(loaded.value()), std::move(team), std::nullopt};
   if (flags.kv.empty()) return open;
-  auto policy = kvcache::CachePolicy::Parse(flags.kv, open.loaded.model->shape().Policy());
-  if (!policy) return MakeError(policy.error().code, "--kv: {}", policy.error().message);
-  open.policy = std::move(policy.value());
+  KV_TRY(open.policy, ParsePolicyFlag(flags.kv, open.loaded.model->shape()));
   return open;
 }
 

@@ -47,6 +47,10 @@ struct ModelFlags {
   std::string kv;                          // The --kv language; empty: the full cache.
 };
 void AddModelFlags(CLI::App* command, ModelFlags& flags);
+// --kv alone, and what it means for a model; kUsage as CachePolicy::Parse has it.
+void AddPolicyFlag(CLI::App* command, std::string& spec);
+base::Result<kvcache::CachePolicy> ParsePolicyFlag(const std::string& spec,
+                                                   const model::ModelShape& shape);
 
 // The model file that these flags mean: the flag, $KVASIR_MODEL, or models/tang-lesson.gguf found
 // from the program's own place.

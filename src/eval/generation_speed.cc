@@ -110,13 +110,14 @@ base::Result<DecodeSpeed> MeasureDecode(const model::Model& model, const SpeedOp
                                         base::ThreadTeam& team) {
   KV_TRY(CheckTokens(model, options.tokens));
   const std::size_t tokens = options.tokens;
-  KV_TRY(const auto pool, MakeModelCache(model.shape(), {}));
+  KV_TRY(const auto pool, MakeModelCache(model.shape(), {.policy = options.policy}));
   Generation run(model, *pool, team);
   std::vector<float> rows;
   KV_TRY(run.Run(tokens, true, [&](std::span<const float> row) {
     rows.insert(rows.end(), row.begin(), row.end());
   }));
-  KV_TRY(const auto expected, SequenceLogits(model, std::span(run.text()).first(tokens), {}, team));
+  KV_TRY(const auto expected, SequenceLogits(model, std::span(run.text()).first(tokens),
+                                             {.policy = options.policy}, team));
   if (!SameBits(rows, expected)) {
     return MakeError(ErrorCode::kNumeric, "decoding gives other logits than prefill: not timed");
   }
@@ -139,8 +140,9 @@ base::Result<DecodeSpeed> MeasureDecode(const model::Model& model, const SpeedOp
   speed.us_per_token_end = Median(ends) * 1e6;
   speed.weight_bytes = static_cast<double>(WeightBytesPerStep(model.shape()));
   for (std::size_t t = 0; t < tokens; ++t) {
-    speed.kv_bytes +=
-        static_cast<double>(KvBytesAt(model.shape(), t)) / static_cast<double>(tokens);
+    const std::uint64_t bytes =
+        options.policy ? pool->geometry().HeldBytes(t + 1) : KvBytesAt(model.shape(), t);
+    speed.kv_bytes += static_cast<double>(bytes) / static_cast<double>(tokens);
   }
   speed.gb_per_s = (speed.weight_bytes + speed.kv_bytes) / speed.us_per_token_forward / 1e3;
   return speed;
@@ -151,8 +153,9 @@ base::Result<PrefillSpeed> MeasurePrefill(const model::Model& model, const Speed
   KV_TRY(CheckTokens(model, options.tokens));
   const std::size_t vocab = model.shape().vocab;
   const auto tokens = SomeTokens(options.tokens, vocab, 1);
-  KV_TRY(const auto expected, SequenceLogits(model, tokens, {.prefill_chunk = 1}, team));
-  KV_TRY(const auto pool, MakeModelCache(model.shape(), {}));
+  KV_TRY(const auto expected,
+         SequenceLogits(model, tokens, {.prefill_chunk = 1, .policy = options.policy}, team));
+  KV_TRY(const auto pool, MakeModelCache(model.shape(), {.policy = options.policy}));
   kvcache::CachedSequence cache(*pool);
   model::Scratch scratch;
   std::vector<float> row(vocab);
@@ -181,7 +184,8 @@ base::Result<BatchSpeed> MeasureBatch(const model::Model& model, std::uint64_t s
   KV_TRY(CheckTokens(model, options.tokens + prompt));
   const std::size_t vocab = model.shape().vocab;
   const std::size_t length = prompt + options.tokens;
-  KV_TRY(const auto pool, MakeModelCache(model.shape(), {.sequences = sequences}));
+  KV_TRY(const auto pool,
+         MakeModelCache(model.shape(), {.policy = options.policy, .sequences = sequences}));
   std::vector<std::vector<TokenId>> texts;
   std::vector<kvcache::CachedSequence> caches;
   for (std::uint64_t i = 0; i < sequences; ++i) {
@@ -211,7 +215,7 @@ base::Result<BatchSpeed> MeasureBatch(const model::Model& model, std::uint64_t s
       continue;
     }
     for (std::size_t k = 0; k < sequences; ++k) {
-      KV_TRY(const auto alone, SequenceLogits(model, texts[k], {}, team));
+      KV_TRY(const auto alone, SequenceLogits(model, texts[k], {.policy = options.policy}, team));
       if (!SameBits(std::span(rows).subspan(k * vocab, vocab), std::span(alone).last(vocab))) {
         return MakeError(ErrorCode::kNumeric,
                          "sequence {} of {} has other logits than alone: not timed", k, sequences);

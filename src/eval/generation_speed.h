@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/result.h"
 #include "base/thread_team.h"
+#include "kvcache/cache_policy.h"
 #include "model/model.h"
 
 namespace kvasir::eval {
@@ -15,6 +17,8 @@ namespace kvasir::eval {
 struct SpeedOptions {
   std::uint64_t tokens = 0;       // 1 … context; what they are is said at each measurement.
   std::uint64_t repetitions = 9;  // >= 1; medians are taken over them.
+  // Of decoding, prefill and batches; made for the model's Policy(). Null: the full cache.
+  std::optional<kvcache::CachePolicy> policy = std::nullopt;
 };
 
 // All measurements: kUsage for token counts beyond the context, kNumeric if the check before the
@@ -27,8 +31,8 @@ struct DecodeSpeed {
   double us_per_token_start = 0;     // Steps at the first positions (at most 16).
   double us_per_token_end = 0;       // Steps at the last ones.
   double weight_bytes = 0;           // That a token must move,
-  double kv_bytes = 0;               // and K/V on average over the positions.
-  double gb_per_s = 0;               // Of the step alone.
+  double kv_bytes = 0;  // and K/V on average over the positions; of a policy: what is held.
+  double gb_per_s = 0;  // Of the step alone.
 };
 // Generates options.tokens tokens from one, each a step. Checked: the logits of every step are
 // those of one prefill over the same tokens.

@@ -106,11 +106,38 @@ void DrawSeries(const PlotSeries& series, const Axis& x, const Axis& y, std::str
     out +=
         fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\" stroke=\"{}\"/>\n",
                     x.Pixel(point.x), y.Pixel(point.y), series.dashed ? "#ffffff" : color, color);
-    if (point.label.empty()) continue;
-    // In the right half of the axes a label stands left of its dot, so that it stays inside.
-    const bool left = x.Share(point.x) > 0.5;
-    out += Text(x.Pixel(point.x) + (left ? -6 : 6), y.Pixel(point.y) - 5,
-                left ? "font-size=\"10\" text-anchor=\"end\"" : "font-size=\"10\"", point.label);
+  }
+}
+
+// Labels stand beside their dots; in the right half of the axes left of them, so that they stay
+// inside. Where one would lie over another it goes a line up or down, then two.
+void DrawLabels(const PlotPanel& panel, const Axis& x, const Axis& y, std::string& out) {
+  constexpr double kLine = 11;
+  constexpr double kLetter = 5.4;  // About, at this size.
+  struct Box {
+    double left, right, base;
+  };
+  std::vector<Box> boxes;
+  for (const PlotSeries& series : panel.series) {
+    for (const PlotPoint& point : series.points) {
+      if (point.label.empty() || !Drawable(point)) continue;
+      const bool before = x.Share(point.x) > 0.5;
+      const double at = x.Pixel(point.x) + (before ? -6 : 6);
+      const double width = kLetter * static_cast<double>(point.label.size());
+      Box box = {before ? at - width : at, before ? at : at + width, 0};
+      for (const double lines : {0, 1, -1, 2, -2, 3, -3}) {
+        box.base = y.Pixel(point.y) - 5 + lines * kLine;
+        const bool taken = std::any_of(boxes.begin(), boxes.end(), [&](const Box& other) {
+          return box.left < other.right && other.left < box.right &&
+                 std::abs(box.base - other.base) < kLine - 0.5;
+        });
+        if (!taken) break;
+      }
+      boxes.push_back(box);
+      out +=
+          Text(at, box.base, before ? "font-size=\"10\" text-anchor=\"end\"" : "font-size=\"10\"",
+               point.label);
+    }
   }
 }
 
@@ -167,6 +194,7 @@ void DrawPanel(const PlotPanel& panel, double left_edge, std::string& out) {
     out += Text(left - 6, y.Pixel(tick) + 4, "text-anchor=\"end\"", fmt::format("{:g}", tick));
   }
   for (const PlotSeries& series : panel.series) DrawSeries(series, x, y, out);
+  DrawLabels(panel, x, y, out);
   DrawLegend(panel, left, right, out);
   out += Text(left, kTop - 12, "font-weight=\"bold\"", panel.title);
   out += Text((left + right) / 2, kHeight - 14, "text-anchor=\"middle\"", panel.x_label);

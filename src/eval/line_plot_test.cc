@@ -61,6 +61,14 @@ TEST(LinePlotTest, LabelsStandBesideTheirDotsOnTheInnerSide) {
   EXPECT_EQ(Count(svg, "font-size=\"10\""), 2u);
 }
 
+TEST(LinePlotTest, LabelsDoNotLieOverEachOther) {
+  const PlotPanel panel = PanelOf({{32, 1, "first"}, {32, 1, "second"}, {33, 1, "third"}});
+  const std::string svg = DrawSvg("title", "small", {&panel, 1});
+  EXPECT_THAT(svg, HasSubstr("<text x=\"70.0\" y=\"383.0\" font-size=\"10\">first<"));
+  EXPECT_THAT(svg, HasSubstr("<text x=\"70.0\" y=\"394.0\" font-size=\"10\">second<"));
+  EXPECT_THAT(svg, HasSubstr("y=\"372.0\" font-size=\"10\">third<"));
+}
+
 TEST(LinePlotTest, TextCannotBreakTheDocument) {
   PlotPanel panel = PanelOf({{1, 1}, {2, 2}});
   panel.series[0].label = "<script>alert('&')</script>";

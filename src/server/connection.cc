@@ -276,11 +276,14 @@ asio::awaitable<void> Connection::Run() {
 
 asio::awaitable<void> Connection::Refuse() {
   const auto self = shared_from_this();
+  ++context_.refusing;
   Exchange exchange;
   const ApiError error(503, "too many connections", {}, "overloaded");
   co_await SendReply(exchange, ErrorReply(error));
   co_await CloseSoftly();
-  socket_.close();
+  error_code ignored;
+  socket_.close(ignored);
+  --context_.refusing;
 }
 
 void Connection::OnDrain() {

@@ -37,8 +37,9 @@ struct ServerContext {
   EventQueue events;
   ServerCounts counts;
   std::unordered_set<Connection*> connections;
-  bool loopback = true;                      // It listens on an address of this machine alone.
-  bool draining = false;                     // No more requests are taken.
+  bool loopback = true;        // It listens on an address of this machine alone.
+  bool draining = false;       // No more requests are taken.
+  std::uint64_t refusing = 0;  // Open connections that are only told that they are too many.
   std::function<void()> on_last_connection;  // May be empty.
   boost::asio::thread_pool workers{2};
   // Last, so the first to go: it owns the connections, which use all of the above.

@@ -73,14 +73,14 @@ asio::awaitable<void> Server::State::Accept() {
       co_await pause.async_wait(kToken);
       continue;
     }
-    const std::uint64_t open = context.counts.open_connections;
-    if (open >= context.options.max_connections + kRefusedAtOnce) {
+    const std::uint64_t served = context.counts.open_connections - context.refusing;
+    if (context.refusing >= kRefusedAtOnce) {
       ++context.counts.refused_connections;
       continue;  // The socket closes itself.
     }
     ++context.counts.accepted_connections;
     const auto connection = std::make_shared<Connection>(context, std::move(socket));
-    if (open >= context.options.max_connections) {
+    if (served >= context.options.max_connections) {
       ++context.counts.refused_connections;
       asio::co_spawn(context.io, connection->Refuse(), asio::detached);
     } else {

@@ -462,9 +462,11 @@ TEST_F(ServerTest, StoppingLetsAnswersEnd) {
   Client client(port_);
   client.Send(
       Post("/v1/completions", R"({"model":"tiny","prompt":"春","max_tokens":100,"stream":true})"));
-  EXPECT_NE(client.ReceiveUntil("data: "), "");
+  std::string all = client.ReceiveUntil("data: ");
   server_->Stop();
-  EXPECT_NE(client.ReceiveUntil("0\r\n\r\n").find("data: [DONE]\n\n"), std::string::npos);
+  all += client.ReceiveUntil("0\r\n\r\n");
+  EXPECT_NE(all.find("data: [DONE]\n\n"), std::string::npos) << all;
+  EXPECT_EQ(all.find("shutting down"), std::string::npos);
   thread_.join();
 }
 

@@ -69,6 +69,11 @@ struct AttentionArgs {
 void Attention(const AttentionArgs& args, base::IndexRange queries, base::IndexRange heads);
 void ReferenceAttention(const AttentionArgs& args, base::IndexRange queries,
                         base::IndexRange heads);
+// How the sum of one query and head is made up: weights [its position + 1], of each position's
+// value, 0 where the query does not see it. The bits are what Attention gives if values are unit
+// vectors; their sum is 1 but for rounding. For dumps and tests.
+void ReferenceAttentionWeights(const AttentionArgs& args, std::size_t query, std::size_t head,
+                               float* weights);
 
 inline constexpr std::size_t kMaxHeadDim = 512;
 inline constexpr std::size_t kMaxSinks = 256;

@@ -113,24 +113,35 @@ void Weigh(const KvView& kv, std::size_t kv_head, SeenPositions positions,
   for (std::size_t d = 0; d < kv.head_dim; ++d) o[d] += minima.Fold();
 }
 
+Reader ReaderOf(const AttentionArgs& args, std::size_t query, std::size_t head) {
+  return {args, query, head / (args.heads / args.kv.kv_heads),
+          args.q + query * args.q_stride + head * args.kv.head_dim};
+}
+
 }  // namespace
 
 void ReferenceAttention(const AttentionArgs& args, base::IndexRange queries,
                         base::IndexRange heads) {
   const std::size_t head_dim = args.kv.head_dim;
   for (std::size_t head = heads.begin; head < heads.end; ++head) {
-    const std::size_t kv_head = head / (args.heads / args.kv.kv_heads);
     for (std::size_t query = queries.begin; query < queries.end; ++query) {
-      const Reader reader = {args, query, kv_head,
-                             args.q + query * args.q_stride + head * head_dim};
+      const Reader reader = ReaderOf(args, query, head);
       const auto score = [&](std::size_t j) { return Score(reader, j); };
       const auto weigh = [&](SeenPositions positions, std::span<const float> weights, float* o) {
-        Weigh(args.kv, kv_head, positions, weights, o);
+        Weigh(args.kv, reader.kv_head, positions, weights, o);
       };
       ReferenceSoftmax(Seen(args, reader.position()), head_dim, score, weigh,
                        args.out + query * args.out_stride + head * head_dim);
     }
   }
+}
+
+void ReferenceAttentionWeights(const AttentionArgs& args, std::size_t query, std::size_t head,
+                               float* weights) {
+  const Reader reader = ReaderOf(args, query, head);
+  ReferenceSoftmaxWeights(
+      Seen(args, reader.position()), reader.position() + 1,
+      [&](std::size_t j) { return Score(reader, j); }, weights);
 }
 
 }  // namespace kvasir::kernels

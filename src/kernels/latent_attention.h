@@ -43,6 +43,9 @@ void LatentAttention(const LatentAttentionArgs& args, base::IndexRange queries,
                      base::IndexRange heads);
 void ReferenceLatentAttention(const LatentAttentionArgs& args, base::IndexRange queries,
                               base::IndexRange heads);
+// As ReferenceAttentionWeights: weights [the query's position + 1].
+void ReferenceLatentAttentionWeights(const LatentAttentionArgs& args, std::size_t query,
+                                     std::size_t head, float* weights);
 
 }  // namespace kvasir::kernels
 

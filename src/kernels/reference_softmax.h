@@ -101,6 +101,17 @@ void ReferenceSoftmax(SeenPositions positions, std::size_t width, const Score& s
   for (std::size_t d = 0; d < width; ++d) out[d] = total.o[d] / total.l;
 }
 
+// weights [width] = how much of each position is in that sum, 0 where nothing is: what it gives if
+// the value of position j is the j-th unit vector.
+template <typename Score>
+void ReferenceSoftmaxWeights(SeenPositions positions, std::size_t width, const Score& score,
+                             float* weights) {
+  const auto weigh = [](SeenPositions block, std::span<const float> of_block, float* o) {
+    for (std::size_t i = 0; i < block.size(); ++i) o[block[i]] = of_block[i];
+  };
+  ReferenceSoftmax(positions, width, score, weigh, weights);
+}
+
 }  // namespace kvasir::kernels
 
 #endif  // KVASIR_KERNELS_REFERENCE_SOFTMAX_H_

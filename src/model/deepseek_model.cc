@@ -151,7 +151,7 @@ class DeepseekModel::Step {
  public:
   Step(const DeepseekModel& model, std::span<const BatchItem> items, Scratch& scratch,
        float* logits)
-      : model_(model), c_(model.config_), rows_(items), logits_(logits) {
+      : model_(model), c_(model.config_), rows_(items), tap_(scratch.tap()), logits_(logits) {
     const std::size_t rows = rows_.count();
     x_ = scratch.Get(0, rows * c_.embedding);
     normed_ = scratch.Get(1, rows * c_.embedding);
@@ -177,6 +177,7 @@ class DeepseekModel::Step {
     if (rows_.wanted() == 0) return;
     NormRows(member, model_.output_norm_, last_, rows_.wanted(), normed_);
     member.Barrier();
+    rows_.ShowFinal(tap_, member, c_.layers, normed_, c_.embedding);
     kernels::MatmulShare(Product(normed_, c_.embedding, model_.Head(), {}, logits_, c_.vocab),
                          rows_.wanted(), member);
   }
@@ -208,6 +209,7 @@ class DeepseekModel::Step {
   void RunLayer(Member& member, std::size_t index, bool last) const {
     const Layer& layer = model_.layers_[index];
     const std::size_t width = c_.embedding;
+    rows_.ShowHidden(tap_, member, index, x_, width);
     NormRows(member, layer.attention_norm, x_, rows_.count(), normed_);
     member.Barrier();
     QueriesAndEntries(member, layer);
@@ -330,7 +332,8 @@ class DeepseekModel::Step {
   void AttendRows(Member& member, std::size_t index, bool last) const {
     constexpr std::size_t kUnit = 16;
     std::size_t unit = 0;
-    for (const RowSlice& slice : rows_.slices()) {
+    for (std::size_t i = 0; i < rows_.slices().size(); ++i) {
+      const RowSlice& slice = rows_.slices()[i];
       const std::size_t count = last ? slice.item->logit_rows : slice.item->tokens.size();
       const std::size_t first = last ? slice.first_wanted : slice.first_row;
       kernels::LatentAttentionArgs args;
@@ -342,6 +345,9 @@ class DeepseekModel::Step {
       args.latents = slice.item->sequence->Latents(index);
       args.out_stride = c_.heads * c_.latent_dim;
       args.out = summed_ + first * args.out_stride;
+      if (tap_ != nullptr && count > 0) {
+        tap_->OnLatentAttention(member, {index, i, args.first_position, count}, args);
+      }
       for (std::size_t begin = 0; begin < count; begin += kUnit) {
         for (std::size_t head = 0; head < c_.heads; head += kUnit) {
           if (unit++ % member.count() != member.index()) continue;
@@ -365,6 +371,7 @@ class DeepseekModel::Step {
   const DeepseekModel& model_;
   const DeepseekConfig& c_;
   const StepRows rows_;
+  StepTap* const tap_;
   float* logits_;    // [wanted][vocab]
   float* x_;         // [rows][embedding] residual stream
   float* normed_;    // [rows][embedding]

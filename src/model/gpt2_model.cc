@@ -90,6 +90,7 @@ class Gpt2Model::Step {
         layers_(layers),
         rows_(items),
         cache_(rows_, model.shape_, {}, scratch, 7),
+        tap_(scratch.tap()),
         logits_(logits) {
     // Rows that come from layers below stand where those have left them.
     x_ = scratch.Get(layers.begin == 0 ? 0 : 5, rows_.count() * c_.embedding);
@@ -108,6 +109,7 @@ class Gpt2Model::Step {
     if (rows_.wanted() == 0 || layers_.end < c_.layers) return;
     NormRows(member, model_.output_norm_, last_, rows_.wanted());
     member.Barrier();
+    rows_.ShowFinal(tap_, member, c_.layers, normed_, c_.embedding);
     kernels::MatmulShare(Product(normed_, c_.embedding, model_.Head(), {}, logits_, c_.vocab),
                          rows_.wanted(), member);
   }
@@ -138,6 +140,7 @@ class Gpt2Model::Step {
   void RunLayer(Member& member, std::size_t index, bool last) const {
     const Layer& layer = model_.layers_[index];
     const std::size_t width = c_.embedding;
+    rows_.ShowHidden(tap_, member, index, x_, width);
     NormRows(member, layer.attention_norm, x_, rows_.count());
     member.Barrier();
     kernels::MatmulShare(
@@ -209,6 +212,7 @@ class Gpt2Model::Step {
   const StepLayers layers_;
   const StepRows rows_;
   const StepCache cache_;
+  StepTap* const tap_;
   float* logits_;    // [wanted][vocab]
   float* x_;         // [rows][embedding] residual stream
   float* normed_;    // [rows][embedding]

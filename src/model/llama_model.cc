@@ -102,6 +102,7 @@ class LlamaModel::Step {
         layers_(layers),
         rows_(items),
         cache_(rows_, model.shape_, {model.frequencies_, c_.rope.pairing}, scratch, 10),
+        tap_(scratch.tap()),
         logits_(logits) {
     // Rows that come from layers below stand where those have left them.
     x_ = scratch.Get(layers.begin == 0 ? 0 : 6, rows_.count() * c_.embedding);
@@ -123,6 +124,7 @@ class LlamaModel::Step {
     if (rows_.wanted() == 0 || layers_.end < c_.layers) return;
     NormRows(member, model_.output_norm_, last_, rows_.wanted());
     member.Barrier();
+    rows_.ShowFinal(tap_, member, c_.layers, normed_, c_.embedding);
     kernels::MatmulShare(Product(normed_, c_.embedding, model_.Head(), {}, logits_, c_.vocab),
                          rows_.wanted(), member);
   }
@@ -156,6 +158,7 @@ class LlamaModel::Step {
   void RunLayer(Member& member, std::size_t index, bool last) const {
     const Layer& layer = model_.layers_[index];
     const std::size_t width = c_.embedding;
+    rows_.ShowHidden(tap_, member, index, x_, width);
     NormRows(member, layer.attention_norm, x_, rows_.count());
     member.Barrier();
     kernels::MatmulShare(
@@ -268,6 +271,7 @@ class LlamaModel::Step {
   const StepLayers layers_;
   const StepRows rows_;
   const StepCache cache_;
+  StepTap* const tap_;
   float* logits_;    // [wanted][vocab]
   float* x_;         // [rows][embedding] residual stream
   float* normed_;    // [rows][embedding]

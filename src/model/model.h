@@ -19,6 +19,8 @@
 
 namespace kvasir::model {
 
+class StepTap;
+
 using base::TokenId;
 
 // What a step must read and compute at least, for benchmarks to compare with.
@@ -87,8 +89,13 @@ class Scratch {
     return buffers_[slot].data();
   }
 
+  // Steps with this scratch are shown to the tap (step_tap.h); null, as at first: to none.
+  void set_tap(StepTap* tap) { tap_ = tap; }
+  StepTap* tap() const { return tap_; }
+
  private:
   std::vector<base::AlignedArray<float>> buffers_;
+  StepTap* tap_ = nullptr;
 };
 
 // Immutable once built; Forward is thread-safe for distinct sequences, scratches and teams.

@@ -10,7 +10,7 @@ using kvcache::KvStore;
 
 StepCache::StepCache(const StepRows& rows, const ModelShape& shape, const StepRotary& rotary,
                      Scratch& scratch, std::size_t first_slot)
-    : rows_(rows), shape_(shape), rotary_(rotary) {
+    : rows_(rows), shape_(shape), rotary_(rotary), tap_(scratch.tap()) {
   FindNeeds();
   if (!sink_sets_.empty()) sink_turns_ = scratch.Get(first_slot, rows_.count() * sink_stride_);
   if (rebuilds_) PlaceRebuilt(scratch, first_slot + 1);
@@ -225,6 +225,10 @@ void StepCache::Attend(const base::Member& member, std::size_t layer, bool last,
     for (const CachePart& part : slice.item->sequence->geometry().parts(layer)) {
       const PartWork work = {&slice, s, &part, count, slice.item->tokens.size() - count};
       const kernels::AttentionArgs args = ArgsOf(work, last, a);
+      if (tap_ != nullptr && count > 0) {
+        tap_->OnAttention(member, {layer, s, args.first_position, count}, part.first_head * group,
+                          args);
+      }
       for (std::size_t begin = 0; begin < count; begin += kUnitQueries) {
         const base::IndexRange queries = {begin, std::min(count, begin + kUnitQueries)};
         for (std::size_t head = 0; head < args.heads;) {

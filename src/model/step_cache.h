@@ -135,6 +135,7 @@ class StepCache {
   const StepRows& rows_;
   const ModelShape& shape_;
   const StepRotary rotary_;
+  StepTap* const tap_;
   bool needs_groups_ = false;
   std::vector<SinkSet> sink_sets_;
   std::size_t sink_stride_ = 0;

@@ -64,6 +64,18 @@ void StepRows::CopyWanted(const base::Member& member, const float* x, std::size_
   }
 }
 
+void StepRows::Show(StepTap& tap, std::size_t layer, bool wanted, const float* x,
+                    std::size_t width) const {
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    const RowSlice& slice = slices_[i];
+    const std::size_t tokens = slice.item->tokens.size();
+    const std::size_t count = wanted ? slice.item->logit_rows : tokens;
+    const std::size_t first_row = wanted ? slice.first_wanted : slice.first_row;
+    if (count == 0) continue;
+    tap.OnHidden({layer, i, slice.first_position + tokens - count, count}, x + first_row * width);
+  }
+}
+
 kernels::MatmulArgs Product(const float* in, std::size_t in_stride,
                             const kernels::PackedMatrix& weight, std::span<const float> bias,
                             float* out, std::size_t out_stride) {

@@ -15,6 +15,7 @@
 #include "kernels/matmul.h"
 #include "model/model.h"
 #include "model/replay.h"
+#include "model/step_tap.h"
 
 namespace kvasir::model {
 
@@ -90,7 +91,21 @@ class StepRows {
   // follow before anyone reads them.
   void CopyWanted(const base::Member& member, const float* x, std::size_t width, float* out) const;
 
+  // Shows a tap, where there is one, the residual stream x [rows][width] that enters this layer;
+  // after the last layer, x [wanted][width]. By member 0 alone: a barrier must follow before
+  // anyone changes x.
+  void ShowHidden(StepTap* tap, const base::Member& member, std::size_t layer, const float* x,
+                  std::size_t width) const {
+    if (tap != nullptr && member.index() == 0) Show(*tap, layer, /*wanted=*/false, x, width);
+  }
+  void ShowFinal(StepTap* tap, const base::Member& member, std::size_t layers, const float* x,
+                 std::size_t width) const {
+    if (tap != nullptr && member.index() == 0) Show(*tap, layers, /*wanted=*/true, x, width);
+  }
+
  private:
+  void Show(StepTap& tap, std::size_t layer, bool wanted, const float* x, std::size_t width) const;
+
   std::vector<RowSlice> slices_;  // [items]
   std::size_t count_ = 0;
   std::size_t wanted_ = 0;

@@ -158,10 +158,10 @@ std::string DrawPolicies(const CacheTable& table) {
     panel.series[KindOf(table.policies[i].policy)].points.push_back(
         {price.bytes_per_token, kl > 0 ? kl : bottom, table.policies[i].spec});
   }
-  return eval::DrawSvg(
-      "What cache policies cost",
-      fmt::format("{} tokens, context {}", table.comparison.full.tokens, table.context),
-      {&panel, 1});
+  return eval::DrawSvg("What cache policies cost",
+                       fmt::format("{} tokens, context {}; exact ones at the bottom",
+                                   table.comparison.full.tokens, table.context),
+                       {&panel, 1});
 }
 
 std::vector<std::string> SplitSpecs(const std::string& text) {

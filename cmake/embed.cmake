@@ -1,5 +1,5 @@
-# cmake -DFOLDER=web -DOUT=FILE.cc -P embed.cmake: the files of a folder as a C++ source that defines
-# kvasir::server::StaticFiles (src/server/static_files.h).
+# cmake -DFOLDER=web -DOUT=FILE.cc -P embed.cmake: the files of a folder as a C++ source that
+# defines kvasir::server::StaticFiles (src/server/static_files.h).
 set(TYPE_html "text/html; charset=utf-8")
 set(TYPE_css "text/css; charset=utf-8")
 set(TYPE_js "text/javascript; charset=utf-8")

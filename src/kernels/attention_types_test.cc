@@ -353,6 +353,46 @@ TEST_P(TypesOnTarget, IsSoftmaxInDoublePrecisionOfTheNumbersRead) {
   }
 }
 
+// The weights are what the kernel makes of unit vectors, as many positions at once as a value is
+// wide.
+TEST_P(TypesOnTarget, WeightsAreTheSumsOfUnitVectors) {
+  for (const KvType k_type : kKeyTypes) {
+    for (const std::size_t sinks : {0u, 6u}) {
+      const Case c = {.shape = {k_type, KvType::kF32, 2, 20, 32, 32},
+                      .share = 2,
+                      .first = 1010,
+                      .queries = 16,
+                      .window = sinks == 0 ? kNoWindow : 90,
+                      .sinks = sinks,
+                      .turned = sinks > 0};
+      const World world(c);
+      const AttentionArgs& args = world.args();
+      const std::size_t length = c.first + c.queries;
+      const std::size_t width = c.shape.head_dim;
+      std::vector<float> weights(c.queries * c.heads() * length);
+      for (std::size_t row = 0; row < c.queries * c.heads(); ++row) {
+        ReferenceAttentionWeights(args, row / c.heads(), row % c.heads(), &weights[row * length]);
+      }
+      for (std::size_t from = 0; from < length; from += width) {
+        for (std::size_t t = 0; t < length; ++t) {
+          if (args.kv.blocks[t / c.shape.block_tokens] == nullptr) continue;
+          for (std::size_t head = 0; head < c.shape.kv_heads; ++head) {
+            auto* v = reinterpret_cast<float*>(VTile(args.kv, t, head)) + t % kLanes * width;
+            std::fill_n(v, width, 0.0f);
+            if (t >= from && t < from + width) v[t - from] = 1;
+          }
+        }
+        const std::vector<float> got = world.Got({0, c.queries}, Singles(c.heads()));
+        for (std::size_t row = 0; row < c.queries * c.heads(); ++row) {
+          const std::size_t seen = std::min(width, length - from);
+          ASSERT_EQ(std::memcmp(&got[row * width], &weights[row * length + from], seen * 4), 0)
+              << c.Name() << ", row " << row << " from " << from;
+        }
+      }
+    }
+  }
+}
+
 // A turned sink is the same as a key that was turned before it was stored.
 TEST_P(TypesOnTarget, TurnedSinksAreKeysStoredTurned) {
   for (const bool rotate : {false, true}) {

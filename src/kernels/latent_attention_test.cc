@@ -162,6 +162,11 @@ TEST_P(LatentOnTarget, HasTheBitsOfMultiQueryAttentionOverCopiedRows) {
   Attention(plain, {0, c.queries}, {0, c.heads});
   for (std::size_t i = 0; i < c.queries * c.heads; ++i) {
     ASSERT_EQ(0, std::memcmp(&got[i * c.latent_dim], &copied[i * width], c.latent_dim * 4)) << i;
+    const std::size_t query = i / c.heads;
+    std::vector<float> weights(c.first + query + 1, 9.0f), expected(weights);
+    ReferenceLatentAttentionWeights(args, query, i % c.heads, weights.data());
+    ReferenceAttentionWeights(plain, query, i % c.heads, expected.data());
+    ASSERT_TRUE(SameBits(expected, weights)) << i;
   }
 }
 

@@ -49,6 +49,7 @@ nlohmann::ordered_json ToJson(const OpenModel& open, const eval::VerifyReport& r
                                  {"model", open.path},
                                  {"trials", report.trials},
                                  {"seed", seed},
+                                 {"policy", CachePolicyText(open, {})},
                                  {"targets", TargetNames()},
                                  {"comparisons", report.comparisons()},
                                  {"mismatches", report.mismatches()},
@@ -66,7 +67,8 @@ void PrintText(const OpenModel& open, const eval::VerifyReport& report, std::uin
     const auto axis = static_cast<eval::VerifyAxis>(i);
     if (!Applies(report, axis)) {
       fmt::print("{:<15}{:>12}{:>12}  ({})\n", eval::VerifyAxisName(axis), 0, 0,
-                 open.loaded.model->shape().rounded()
+                 open.policy && !open.policy->IsFull() ? "the trainer knows the full cache only"
+                 : open.loaded.model->shape().rounded()
                      ? "the weights are rounded; the trainer's are f32"
                      : "the trainer does not know this architecture");
       continue;
@@ -87,6 +89,7 @@ base::Result<int> RunVerify(const VerifyFlags& flags) {
   eval::VerifyOptions options;
   options.trials = flags.trials;
   options.seed = SeedOr(flags.seed);
+  options.policy = open.policy;
   KV_TRY(options.trainer, eval::MakeTrainerForward(*open.loaded.model, *open.team));
   if (isatty(STDERR_FILENO) == 1) {
     options.after_trial = [&](std::uint64_t done) {
@@ -114,6 +117,7 @@ void AddVerifyCommand(CommandSet& commands) {
       ->add_option("-m,--model", flags->model.model,
                    "model file (GGUF); default: $KVASIR_MODEL, else the bundled model")
       ->type_name("FILE");
+  AddPolicyFlag(command, flags->model.kv);
   AddUint(command, "--trials", flags->trials, {1, 1'000'000'000},
           fmt::format("trials, each over every axis; default {}", flags->trials));
   AddUint(command, "--seed", flags->seed, {}, "of the trials; default: a random one, reported");

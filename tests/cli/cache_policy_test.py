@@ -50,6 +50,18 @@ class CachePolicyTest(program.CliTest):
         one = self.kvasir("next", TEXT[:20], "--json", "--kv", "window=1").json
         self.assertNotEqual(one, self.kvasir("next", TEXT[:20], "--json").json)
 
+    def test_verify_and_bench_take_a_policy(self):
+        out = self.kvasir("verify", "--trials", 1, "--seed", 3, "--json",
+                          "--kv", "window=9,dtype=int8").json
+        self.assertEqual((out["policy"], out["mismatches"]), ("window=9,dtype=int8", 0))
+        self.assertFalse(out["axes"]["trainer"]["applicable"])
+        for kind in ("decode", "prefill", "batch"):
+            run = self.kvasir("bench", kind, "-m", self.model, "--tokens", 8, "--repetitions", 1,
+                              "--kv", "dtype=f16", "--json")
+            self.assertEqual(run.json["policy"], "full,dtype=f16")
+        self.refused(2, "--kv is no flag of bench train", "bench", "train", "--kv", "full")
+        self.refused(2, "--kv: layer '9'", "bench", "decode", "--kv", "9:full")
+
     def test_refuses_by_setting_and_place(self):
         text = self.path("text.txt", TEXT)
         for pattern, spec in ((r"--kv: window is '0' in 'window=0' at character 13 \(rule 2\)",

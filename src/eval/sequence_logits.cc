@@ -24,20 +24,25 @@ base::Result<void> CheckFinite(std::span<const float> row, std::uint64_t positio
                    bad - row.begin(), position, *bad);
 }
 
-base::Result<std::vector<float>> SequenceLogits(const model::Model& model,
-                                                std::span<const base::TokenId> tokens,
-                                                const ArrangementOptions& options,
-                                                base::ThreadTeam& team) {
+base::Result<void> CheckLength(std::span<const base::TokenId> tokens, std::uint64_t context) {
+  if (!tokens.empty() && tokens.size() <= context) return base::Success();
+  return MakeError(ErrorCode::kUsage, "the text has {} tokens; allowed are 1 to {}, the context",
+                   tokens.size(), context);
+}
+
+namespace {
+
+// Runs all tokens; place(begin, count) is where the logits of a step's rows go.
+template <typename Place>
+base::Result<void> RunSteps(const model::Model& model, std::span<const base::TokenId> tokens,
+                            const ArrangementOptions& options, base::ThreadTeam& team,
+                            model::StepTap* tap, const Place& place) {
   const model::ModelShape& shape = model.shape();
-  if (tokens.empty() || tokens.size() > shape.context) {
-    return MakeError(ErrorCode::kUsage, "the text has {} tokens; allowed are 1 to {}, the context",
-                     tokens.size(), shape.context);
-  }
   KV_TRY(const auto pool,
          MakeModelCache(shape, {.block_tokens = options.block_tokens, .policy = options.policy}));
   kvcache::CachedSequence sequence(*pool);
   model::Scratch scratch;
-  std::vector<float> logits(tokens.size() * shape.vocab);
+  scratch.set_tap(tap);
   const std::size_t chunk = options.prefill_chunk == 0
                                 ? LogitRowsPerStep(shape)
                                 : static_cast<std::size_t>(options.prefill_chunk);
@@ -46,14 +51,42 @@ base::Result<std::vector<float>> SequenceLogits(const model::Model& model,
     if (!options.kv_cache) sequence.Reset();
     const std::size_t first = options.kv_cache ? begin : 0;
     const model::BatchItem item = {&sequence, tokens.subspan(first, begin + count - first), count};
-    const std::span<float> rows(logits.data() + begin * shape.vocab, count * shape.vocab);
+    const std::span<float> rows = place(begin, count);
     KV_TRY(model.Forward({&item, 1}, scratch, team, rows));
     for (std::size_t i = 0; i < count; ++i) {
       KV_TRY(CheckFinite(rows.subspan(i * shape.vocab, shape.vocab), begin + i));
     }
     begin += count;
   }
+  return base::Success();
+}
+
+}  // namespace
+
+base::Result<std::vector<float>> SequenceLogits(const model::Model& model,
+                                                std::span<const base::TokenId> tokens,
+                                                const ArrangementOptions& options,
+                                                base::ThreadTeam& team) {
+  const std::uint64_t vocab = model.shape().vocab;
+  KV_TRY(CheckLength(tokens, model.shape().context));
+  std::vector<float> logits(tokens.size() * vocab);
+  const auto place = [&](std::size_t begin, std::size_t count) {
+    return std::span(logits).subspan(begin * vocab, count * vocab);
+  };
+  KV_TRY(RunSteps(model, tokens, options, team, /*tap=*/nullptr, place));
   return logits;
+}
+
+base::Result<void> TapSequence(const model::Model& model, std::span<const base::TokenId> tokens,
+                               const ArrangementOptions& options, base::ThreadTeam& team,
+                               model::StepTap& tap) {
+  KV_TRY(CheckLength(tokens, model.shape().context));
+  std::vector<float> logits;
+  const auto place = [&](std::size_t, std::size_t count) {
+    logits.resize(count * model.shape().vocab);
+    return std::span(logits);
+  };
+  return RunSteps(model, tokens, options, team, &tap, place);
 }
 
 }  // namespace kvasir::eval

@@ -13,6 +13,7 @@
 #include "base/token_id.h"
 #include "kvcache/cache_policy.h"
 #include "model/model.h"
+#include "model/step_tap.h"
 
 namespace kvasir::eval {
 
@@ -36,6 +37,15 @@ base::Result<std::vector<float>> SequenceLogits(const model::Model& model,
                                                 std::span<const base::TokenId> tokens,
                                                 const ArrangementOptions& options,
                                                 base::ThreadTeam& team);
+
+// The same steps without their logits, each shown to the tap. The same Errors. Where the cache is
+// off, positions are shown again by every step, with the same bits.
+base::Result<void> TapSequence(const model::Model& model, std::span<const base::TokenId> tokens,
+                               const ArrangementOptions& options, base::ThreadTeam& team,
+                               model::StepTap& tap);
+
+// kUsage for no token or more than the context.
+base::Result<void> CheckLength(std::span<const base::TokenId> tokens, std::uint64_t context);
 
 // kNumeric naming the position, if a logit of this row is not finite.
 base::Result<void> CheckFinite(std::span<const float> row, std::uint64_t position);

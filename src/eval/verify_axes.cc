@@ -84,16 +84,15 @@ std::vector<base::TokenId> AnyTokens(std::size_t count, std::uint64_t vocab, Ran
 // Cuts a stream back, at times after tokens of another text have gone over what follows.
 base::Result<void> CutBack(VerifyRunner& runner, Stream& stream, std::uint64_t vocab,
                            RandomStream& random) {
-  const std::size_t kept = random.Below(stream.done() + 1);
+  std::size_t kept = random.Below(stream.done() + 1);
   if (random.Chance(1, 2)) {
-    stream.cache.Truncate(kept);
-    const std::size_t room = stream.left();
-    if (room > 0) {
-      const auto other = AnyTokens(random.Between(1, room), vocab, random);
+    kept = stream.cache.Truncate(kept);  // Less, where a window has passed.
+    if (stream.left() > 0) {
+      const auto other = AnyTokens(random.Between(1, stream.left()), vocab, random);
       KV_TRY(runner.Pollute(stream, other));
     }
   }
-  stream.cache.Truncate(std::min(kept, stream.done()));
+  stream.cache.Truncate(kept);
   return base::Success();
 }
 

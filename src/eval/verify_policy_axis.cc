@@ -1,5 +1,7 @@
 // The axis of Verify in which the cache computes another function: every policy must keep the
 // promise for its own.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -31,7 +33,7 @@ base::Result<void> RunPolicyAxis(const AxisTrial& trial) {
       RunRestoreAxis, RunSimdAxis,         RunMixedAxis};
   trial.random.Shuffle(axes);
   axes.resize(kAxes);
-  trial.comparer.CountAs(VerifyAxis::kPolicy);
+  trial.comparer.CountAs(VerifyAxis::kPolicy, fmt::format("--kv \"{}\"", policy->Canonical()));
   const AxisTrial nested = {trial.model, world, trial.teams, trial.comparer, trial.random, policy};
   base::Result<void> done = base::Success();
   for (const auto& axis : axes) {

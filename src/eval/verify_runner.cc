@@ -12,6 +12,7 @@ void RowComparer::Compare(VerifyAxis axis, const PlainSequence& plain, std::size
                           std::span<const float> row) {
   const std::span<const float> expected = plain.Row(position, vocab_);
   if (expected.empty()) return;
+  const VerifyAxis arranged_as = axis;
   axis = count_as_.value_or(axis);
   AxisCount& count = report_.axes[static_cast<std::size_t>(axis)];
   ++count.comparisons;
@@ -25,6 +26,10 @@ void RowComparer::Compare(VerifyAxis axis, const PlainSequence& plain, std::size
       "and not {:.9g}",
       VerifyAxisName(axis), report_.trials + 1, plain.tokens.size(), position, i, row[i],
       expected[i]);
+  if (count_as_) {
+    report_.first_mismatch +=
+        fmt::format(" ({}, as axis {})", circumstances_, VerifyAxisName(arranged_as));
+  }
 }
 
 base::ThreadTeam& TeamSet::Of(std::size_t threads) {

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -23,8 +25,12 @@ class RowComparer {
  public:
   RowComparer(VerifyReport& report, std::uint64_t vocab) : report_(report), vocab_(vocab) {}
 
-  // Counts what follows under this axis, whatever it is compared for; null: no longer.
-  void CountAs(std::optional<VerifyAxis> axis) { count_as_ = axis; }
+  // Counts what follows under this axis, whatever it is compared for; null: no longer. A mismatch is
+  // told with the circumstances.
+  void CountAs(std::optional<VerifyAxis> axis, std::string circumstances = {}) {
+    count_as_ = axis;
+    circumstances_ = std::move(circumstances);
+  }
 
   // Compares row [vocab] with the plain run's at this position, if that was kept.
   void Compare(VerifyAxis axis, const PlainSequence& plain, std::size_t position,
@@ -34,6 +40,7 @@ class RowComparer {
   VerifyReport& report_;
   const std::uint64_t vocab_;
   std::optional<VerifyAxis> count_as_;
+  std::string circumstances_;
 };
 
 // A sequence of the world on its way through a cache.

@@ -41,7 +41,8 @@ std::set<std::string> AxesThatSee(const std::function<bool(const Step&)>& wrong)
   std::set<std::string> seen;
   for (std::size_t i = 0; i < kVerifyAxes; ++i) {
     EXPECT_LE(report.axes[i].mismatches, report.axes[i].comparisons);
-    if (report.axes[i].mismatches > 0) {
+    // The axis of policies arranges the work in any of the other ways.
+    if (report.axes[i].mismatches > 0 && static_cast<VerifyAxis>(i) != VerifyAxis::kPolicy) {
       seen.emplace(VerifyAxisName(static_cast<VerifyAxis>(i)));
     }
   }
@@ -86,7 +87,7 @@ TEST(VerifyTest, RoundedWeightsKeepTheContract) {
     EXPECT_EQ(report.mismatches(), 0u) << report.first_mismatch;
     EXPECT_GT(report.of(VerifyAxis::kSimd).comparisons, 0u);
     EXPECT_GT(report.of(VerifyAxis::kBatch).comparisons, 0u);
-    EXPECT_EQ(MakeTrainerForward(*model, team).value(), nullptr);
+    EXPECT_FALSE(static_cast<bool>(MakeTrainerForward(*model, team).value()));
   }
 }
 

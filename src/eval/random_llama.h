@@ -11,10 +11,11 @@
 
 namespace kvasir::eval {
 
-// Weights as random_weights.h has them. kUsage for a config that CheckConfig refuses, or of more
-// than 2^32 parameters. Thread-safe.
-base::Result<std::unique_ptr<model::LlamaModel>> MakeRandomLlama(const model::LlamaConfig& config,
-                                                                 std::uint64_t seed);
+// Weights as random_weights.h has them, matrices of f32 or of a rounded type. kUsage for a config
+// that CheckConfig refuses, or of more than 2^32 parameters. Thread-safe.
+base::Result<std::unique_ptr<model::LlamaModel>> MakeRandomLlama(
+    const model::LlamaConfig& config, std::uint64_t seed,
+    tensor::DType dtype = tensor::DType::kF32);
 
 }  // namespace kvasir::eval
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "eval/random_stream.h"
+#include "model/rounded_source.h"
 
 namespace kvasir::eval {
 
@@ -24,6 +25,11 @@ model::TensorSource RandomWeights(std::uint64_t seed) {
     }
     return std::span<const float>(state->values);
   };
+}
+
+model::TensorSource RandomWeights(std::uint64_t seed, tensor::DType dtype) {
+  const model::TensorSource plain = RandomWeights(seed);
+  return dtype == tensor::DType::kF32 ? plain : model::RoundedSource(plain, dtype);
 }
 
 base::Result<void> CheckRandomModel(const base::Result<void>& checked, std::uint64_t numbers) {

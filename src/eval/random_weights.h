@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "model/tensor_spec.h"
+#include "tensor/dtype.h"
 
 namespace kvasir::eval {
 
@@ -14,6 +15,9 @@ namespace kvasir::eval {
 // logits, small enough that these stay finite. The same bits for the same tensors in the same order
 // and the same seed on every machine. Single-threaded.
 model::TensorSource RandomWeights(std::uint64_t seed);
+
+// The same with matrices rounded to dtype (model/rounded_source.h); f32: as they are.
+model::TensorSource RandomWeights(std::uint64_t seed, tensor::DType dtype);
 
 // `checked` is what CheckConfig said of a config that came from flags and not from a file; numbers
 // is how many such a model has. kUsage if the config is refused, or for more than 2^32 numbers.

@@ -16,11 +16,11 @@ using kvcache::CachePolicy;
 using kvcache::HeadPolicy;
 
 constexpr std::size_t kAtOnce = 16;  // Policies that share one run of the full cache.
+constexpr std::uint32_t kGroup = 32;
 
 }  // namespace
 
 std::vector<HeadPolicy> SearchedSettings(const model::ModelShape& shape) {
-  constexpr std::uint32_t kGroup = 32;
   std::vector<HeadPolicy> settings = {
       {},
       {.k = KvType::kF16, .v = KvType::kF16},
@@ -66,8 +66,10 @@ Result<PolicySearchResult> SearchCachePolicy(const model::Model& model,
     }
     return divergences;
   };
+  // Blocks hold whole groups of keys: one size for all settings, so that bytes of layers add up.
+  const std::uint64_t block_tokens = (arrangement.block_tokens + kGroup - 1) / kGroup * kGroup;
   world.bytes = [&](const CachePolicy& policy) {
-    return PolicyBytes(shape, policy, arrangement.block_tokens, shape.context);
+    return PolicyBytes(shape, policy, block_tokens, shape.context);
   };
   return SearchPolicy({.layers = shape.layers,
                        .kv_heads = shape.kv_heads,

@@ -27,8 +27,8 @@ std::vector<kvcache::HeadPolicy> SearchedSettings(const model::ModelShape& shape
 std::size_t CalibrationTokens(const model::ModelShape& shape, std::size_t tokens);
 
 // SearchPolicy over the model's layers and heads, divergence measured on these tokens. The budget
-// is of one sequence of a full context. kUsage if nothing fits or the model's attention is latent;
-// else errors as EvaluatePolicies has them.
+// is of one sequence of a full context, in blocks of a multiple of 32 positions. kUsage if nothing
+// fits or the model's attention is latent; else errors as EvaluatePolicies has them.
 base::Result<PolicySearchResult> SearchCachePolicy(const model::Model& model,
                                                    std::span<const base::TokenId> calibration,
                                                    std::uint64_t budget_bytes,

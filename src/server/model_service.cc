@@ -149,8 +149,9 @@ ApiResult<engine::EngineRequest> ModelService::RequestOf(const CompletionCall& c
   engine::EngineRequest request;
   engine::GenerateRequest& work = request.generate;
   work.max_tokens = call.max_tokens.value_or(model_.shape().context);
-  // A prompt is scored only where a token could follow: one is drawn, and not shown.
-  if (call.echo && call.logprobs && work.max_tokens == 0) work.max_tokens = 1;
+  // A prompt is scored only where tokens follow: some are drawn, and not shown. Two, so that the
+  // request outlives the step that computes the prompt, after which the engine tells its scores.
+  if (call.echo && call.logprobs && work.max_tokens == 0) work.max_tokens = 2;
   work.sampling = call.sampling;
   work.seed = seed;
   work.choices = call.n;

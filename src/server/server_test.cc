@@ -256,6 +256,18 @@ TEST_F(ServerTest, StreamsEventsInOrderAndEndsWithDone) {
   EXPECT_NE(whole.find("\"text\":\"" + text + "\""), std::string::npos) << text << whole;
 }
 
+TEST_F(ServerTest, EchoScoresAPromptWithoutWritingAnything) {
+  Start();
+  for (int turn = 0; turn < 2; ++turn) {  // The second time from the cache.
+    const std::string reply =
+        Ask(Post("/v1/completions",
+                 R"({"model":"tiny","prompt":"春风花","max_tokens":0,"echo":true,"logprobs":0})"));
+    EXPECT_NE(reply.find(R"("text":"春风花")"), std::string::npos) << reply;
+    EXPECT_NE(reply.find(R"("token_logprobs":[null,-)"), std::string::npos) << reply;
+    EXPECT_NE(reply.find(R"("completion_tokens":0)"), std::string::npos) << reply;
+  }
+}
+
 TEST_F(ServerTest, RefusesBadRequestsAndStaysHealthy) {
   Start();
   const std::string deep = "{\"model\":" + std::string(50000, '[');

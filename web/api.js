@@ -1,6 +1,8 @@
 // Asking the server. Errors are Error objects whose message is the server's own line.
 let key = "";
-export function setKey(value) { key = value; }
+export function setKey(value) {
+  key = value;
+}
 
 function head() {
   return { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
@@ -9,7 +11,11 @@ function head() {
 async function checked(reply) {
   if (reply.ok) return reply;
   let message = `HTTP ${reply.status}`;
-  try { message = (await reply.json()).error.message; } catch { /* Not JSON: the status says it. */ }
+  try {
+    message = (await reply.json()).error.message;
+  } catch {
+    /* Not JSON: the status says it. */
+  }
   throw Object.assign(new Error(message), { status: reply.status });
 }
 

@@ -8,10 +8,10 @@ import { CachePanel } from "./cache.js";
 import { TimingPanel } from "./timing.js";
 import { t, ms, number, setLanguage, language } from "./i18n.js";
 
-const TOP = 8;  // Alternatives asked for with each token.
+const TOP = 8; // Alternatives asked for with each token.
 
 let model = null;
-let running = null;  // The AbortController of what is being written or measured.
+let running = null; // The AbortController of what is being written or measured.
 const next = new NextPanel((place, token) => onNextChosen(place, token));
 const output = new Output(onAlternative, (text) => next.show(text));
 output.changeable = () => !settings.constrained() && !running;
@@ -24,11 +24,19 @@ function fail(error) {
 }
 
 function remember(name, value) {
-  try { localStorage.setItem(name, value); } catch { /* Private windows: it is forgotten. */ }
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    /* Private windows: it is forgotten. */
+  }
 }
 
 function remembered(name) {
-  try { return localStorage.getItem(name); } catch { return null; }
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
 }
 
 // One thing at a time; Escape and the button stop it.
@@ -56,33 +64,64 @@ function statusLine(facts) {
   const said = [t("statusTokens", { count: facts.count })];
   if (facts.first) said.push(t("statusFirst", { ms: ms(facts.first) }));
   if (facts.count > 1 && facts.last > facts.first) {
-    said.push(t("statusSpeed", { rate: number(Math.round((facts.count - 1) / (facts.last - facts.first) * 1000)) }));
+    said.push(
+      t("statusSpeed", {
+        rate: number(Math.round(((facts.count - 1) / (facts.last - facts.first)) * 1000)),
+      }),
+    );
   }
   if (facts.usage) {
-    said.push(t("statusCached", { cached: facts.usage.prompt_tokens_details.cached_tokens, prompt: facts.usage.prompt_tokens }));
+    said.push(
+      t("statusCached", {
+        cached: facts.usage.prompt_tokens_details.cached_tokens,
+        prompt: facts.usage.prompt_tokens,
+      }),
+    );
   }
   if (facts.reason) said.push(t(`reason_${facts.reason}`));
   $("status").replaceChildren(said.join(" · "));
   if (facts.seed) {
-    $("status").append(" · ", make("button", { type: "button", class: "again", id: "keep-seed",
-      text: t("statusSeed", { seed: facts.seed }), title: t("keepSeed"), on: { click: () => settings.setSeed(facts.seed) } }));
+    $("status").append(
+      " · ",
+      make("button", {
+        type: "button",
+        class: "again",
+        id: "keep-seed",
+        text: t("statusSeed", { seed: facts.seed }),
+        on: { click: () => settings.setSeed(facts.seed) },
+      }),
+    );
   }
 }
 
 // Writes after what stands in `output`: its prompt and the tokens that are kept.
 async function write(prompt, from, kept) {
   let body;
-  try { body = settings.parameters(); } catch (error) { fail(error); return; }
+  try {
+    body = settings.parameters();
+  } catch (error) {
+    fail(error);
+    return;
+  }
   await run(async (signal) => {
     if (!model) await findModel();
     output.start(prompt, kept ? 1 : body.n, kept);
     const { seed, ...rest } = body;
-    const request = { model: model.id, prompt: from, ...rest, stream: true, logprobs: TOP,
-      stream_options: { include_usage: true } };
+    const request = {
+      model: model.id,
+      prompt: from,
+      ...rest,
+      stream: true,
+      logprobs: TOP,
+      stream_options: { include_usage: true },
+    };
     if (kept) request.n = 1;
     const facts = { count: 0, start: performance.now() };
     // All 64 bits of a seed count: more than a number holds here.
-    const text = JSON.stringify(request).replace(/}$/, seed === undefined ? "}" : `,"seed":${BigInt(seed)}}`);
+    const text = JSON.stringify(request).replace(
+      /}$/,
+      seed === undefined ? "}" : `,"seed":${BigInt(seed)}}`,
+    );
     let alive = true;
     const following = cache.follow(() => alive);
     try {
@@ -102,12 +141,13 @@ async function write(prompt, from, kept) {
       facts.reason = "stopped";
     } finally {
       alive = false;
-      output.finish();
+      output.roam();
       await following;
     }
     statusLine(facts);
     cache.finish(facts.usage ? facts.usage.prompt_tokens_details.cached_tokens : 0);
-    $("said").textContent = `${output.whole().slice(prompt.length)}. ${t(`reason_${facts.reason || "stopped"}`)}`;
+    $("said").textContent =
+      `${output.whole().slice(prompt.length)}. ${t(`reason_${facts.reason || "stopped"}`)}`;
     next.show(output.whole());
   });
 }
@@ -119,8 +159,9 @@ function begin() {
 // From a bar beside a written token.
 function onAlternative(choice, index, other) {
   const before = output.before(choice, index);
-  const kept = output.kept(choice, index, other);
-  return write(output.prompt, before + other.token, kept);
+  const { top, offset } = output.choices[choice].tokens[index];
+  const hand = { ...other, text: other.token, top, offset, hand: true };
+  return write(output.prompt, before + other.token, [...output.kept(choice, index), hand]);
 }
 
 // From the distribution: the token goes after the text that the distribution is of.
@@ -132,7 +173,7 @@ function onNextChosen(place, token) {
 }
 
 function goOn() {
-  return write(output.prompt, output.whole(), output.all(0));
+  return write(output.prompt, output.whole(), output.kept(0));
 }
 
 async function findModel() {
@@ -144,15 +185,20 @@ async function findModel() {
 
 function tellModel() {
   if (!model) return;
-  $("model").textContent = t("modelSaid", { name: model.id, parameters: number(model.parameters),
-    context: number(model.context_length), vocabulary: number(model.vocab_size) });
+  $("model").textContent = t("modelSaid", {
+    name: model.id,
+    parameters: number(model.parameters),
+    context: number(model.context_length),
+    vocabulary: number(model.vocab_size),
+  });
 }
 
 function translate(to) {
   setLanguage(to);
   document.documentElement.lang = to;
   $("language").value = to;
-  for (const element of document.querySelectorAll("[data-t]")) element.textContent = t(element.dataset.t);
+  for (const element of document.querySelectorAll("[data-t]"))
+    element.textContent = t(element.dataset.t);
   $("output").dataset.empty = t("nothingYet");
   settings.labelSliders();
   tellModel();
@@ -164,7 +210,8 @@ function translate(to) {
 const dark = matchMedia("(prefers-color-scheme: dark)");
 function paint() {
   const chosen = $("theme").value;
-  document.documentElement.dataset.theme = chosen === "auto" ? (dark.matches ? "dark" : "light") : chosen;
+  document.documentElement.dataset.theme =
+    chosen === "auto" ? (dark.matches ? "dark" : "light") : chosen;
 }
 
 async function measure() {
@@ -200,20 +247,38 @@ translate(remembered("kvasir-language") || language(navigator.languages));
 next.show($("prompt").value);
 connect();
 
-$("form").addEventListener("submit", (event) => { event.preventDefault(); begin(); });
+$("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  begin();
+});
 $("stop").addEventListener("click", () => running?.abort());
 $("more").addEventListener("click", goOn);
 $("measure").addEventListener("click", measure);
 $("cache-refresh").addEventListener("click", () => cache.refresh());
 $("prompt").addEventListener("input", () => next.show($("prompt").value));
-$("show-bars").addEventListener("change", (event) => $("output").classList.toggle("plain", !event.target.checked));
-$("language").addEventListener("change", (event) => { remember("kvasir-language", event.target.value); translate(event.target.value); });
-$("theme").addEventListener("change", (event) => { remember("kvasir-theme", event.target.value); paint(); });
+$("show-bars").addEventListener("change", (event) =>
+  $("output").classList.toggle("plain", !event.target.checked),
+);
+$("language").addEventListener("change", (event) => {
+  remember("kvasir-language", event.target.value);
+  translate(event.target.value);
+});
+$("theme").addEventListener("change", (event) => {
+  remember("kvasir-theme", event.target.value);
+  paint();
+});
 dark.addEventListener("change", paint);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     if (running) running.abort();
-    else if (output.opened) { const back = output.opened; output.close(); back.focus(); }
+    else if (output.opened) {
+      const back = output.opened;
+      output.close();
+      back.focus();
+    }
   }
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); begin(); }
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    begin();
+  }
 });

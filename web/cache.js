@@ -4,35 +4,49 @@ import { get, post } from "./api.js";
 import { salt } from "./settings.js";
 import { t, number, kib } from "./i18n.js";
 
-const wholeNumber = (text, name) => Number((text.match(new RegExp(`${name}=(\\d+)`)) || [])[1] || 0);
+const wholeNumber = (text, name) =>
+  Number((text.match(new RegExp(`${name}=(\\d+)`)) || [])[1] || 0);
 
 export class CachePanel {
   constructor() {
-    this.picture = null;  // The last answer that held a block.
-    this.hits = 0;        // Positions that the last text found in the cache.
+    this.picture = null; // The last answer that held a block.
+    this.hits = 0; // Positions that the last text found in the cache.
   }
 
-  // Where no text is being written the server holds no blocks for one: the last picture stays.
+  // Where no text is being written the server holds no blocks for one: the fullest picture of the
+  // last text stays.
   async refresh() {
     const mine = salt();
     try {
-      const answer = mine.cache_salt ? await post("/kvasir/cache", mine) : await get("/kvasir/cache");
+      const answer = mine.cache_salt
+        ? await post("/kvasir/cache", mine)
+        : await get("/kvasir/cache");
       this.live = answer.blocks > 0;
-      if (this.live || !this.picture) this.picture = answer;
+      if (!this.picture || (this.fresh && this.live) || answer.blocks > this.picture.blocks) {
+        this.picture = answer;
+        this.fresh = false;
+      }
       this.draw();
     } catch (error) {
       $("cache-facts").replaceChildren(make("dd", { text: error.message }));
     }
   }
 
-  forget() { this.picture = null; this.hits = 0; this.refresh(); }
+  forget() {
+    this.picture = null;
+    this.hits = 0;
+    this.refresh();
+  }
 
   // Looks again and again while `running` is true.
   async follow(running) {
     this.hits = 0;
-    while (running()) {
+    this.fresh = true;
+    for (let i = 0; running(); ++i) {
       await this.refresh();
-      await new Promise((done) => { setTimeout(done, 120); });
+      await new Promise((done) => {
+        setTimeout(done, i < 20 ? 20 : 200);
+      });
     }
   }
 
@@ -45,11 +59,19 @@ export class CachePanel {
   draw() {
     const { picture } = this;
     if (!picture) return;
-    const facts = [["policy", picture.policy], ["blockSize", t("positions", { count: picture.block_tokens })],
-      ["blockBytes", kib(picture.block_bytes)], ["blocks", number(picture.blocks)],
-      ["bytes", kib(picture.bytes)], ["saved", kib(picture.saved_bytes)], ["hits", t("positions", { count: number(this.hits) })]];
-    $("cache-facts").replaceChildren(...facts.map(([name, value]) =>
-      make("div", {}, make("dt", { text: t(name) }), make("dd", { text: value }))));
+    const facts = [
+      ["policy", picture.policy],
+      ["blockSize", t("positions", { count: picture.block_tokens })],
+      ["blocks", number(picture.blocks)],
+      ["bytes", kib(picture.bytes)],
+      ["saved", kib(picture.saved_bytes)],
+      ["hits", t("positions", { count: number(this.hits) })],
+    ];
+    $("cache-facts").replaceChildren(
+      ...facts.map(([name, value]) =>
+        make("div", {}, make("dt", { text: t(name) }), make("dd", { text: value })),
+      ),
+    );
     const rows = picture.sequences.map((sequence) => this.row(sequence));
     if (rows.length === 0) rows.push(make("p", { class: "hint", text: t("cacheEmpty") }));
     else if (!this.live) rows.unshift(make("p", { class: "hint", text: t("cacheLast") }));
@@ -58,10 +80,13 @@ export class CachePanel {
 
   row(sequence) {
     const { policy, block_tokens: size } = this.picture;
-    // With one rule for all layers, what lies before the window and after the sinks is seen no more.
+    // One rule for all layers: what lies between the sinks and the window is seen no more.
     const window = policy.includes(";") ? 0 : wholeNumber(policy, "window");
     const sinks = wholeNumber(policy, "sinks");
-    const owner = t(sequence.stem ? "stem" : "owner", { request: sequence.request, choice: sequence.choice + 1 });
+    const owner = t(sequence.stem ? "stem" : "owner", {
+      request: sequence.request,
+      choice: sequence.choice + 1,
+    });
     const blocks = sequence.blocks.map((block, i) => {
       const begin = i * size;
       const gone = window > 0 && begin >= sinks && begin + size <= sequence.tokens - window;
@@ -69,16 +94,33 @@ export class CachePanel {
       if (gone) kinds.push("gone");
       else if (block.holders > 1) kinds.push("shared");
       if (begin + block.tokens <= this.hits) kinds.push("hit");
-      const says = [t("blockTitle", { block: block.block, from: begin, to: begin + block.tokens, holders: block.holders })];
+      const says = [
+        t("blockTitle", {
+          block: block.block,
+          from: begin,
+          to: begin + block.tokens,
+          holders: block.holders,
+        }),
+      ];
       if (gone) says.push(t("gone"));
       if (kinds.includes("hit")) says.push(t("hit"));
-      return make("li", { class: kinds.join(" "), title: says.join(" · ") },
+      return make(
+        "li",
+        { class: kinds.join(" "), title: says.join(" · ") },
         make("span", { class: "fill", "--p": gone ? 0 : block.tokens / size }),
-        make("span", { class: "id", "aria-hidden": "true", text: block.holders > 1 ? `${block.block}×${block.holders}` : block.block }),
-        make("span", { class: "hidden", text: says.join(", ") }));
+        make("span", {
+          class: "id",
+          "aria-hidden": "true",
+          text: block.holders > 1 ? `${block.block}×${block.holders}` : block.block,
+        }),
+        make("span", { class: "hidden", text: says.join(", ") }),
+      );
     });
-    return make("div", { class: "sequence" },
+    return make(
+      "div",
+      { class: "sequence" },
       make("p", { text: `${owner}: ${t("positions", { count: sequence.tokens })}` }),
-      make("ul", { class: "blocks" }, ...blocks));
+      make("ul", { class: "blocks" }, ...blocks),
+    );
   }
 }

@@ -35,20 +35,33 @@ export class NextPanel {
   draw(answer = this.answer) {
     this.answer = answer;
     if (!answer) return;
-    const bdi = document.createElement("bdi");
-    bdi.textContent = `${this.text.slice(-40) || t("beginning")} ▸`;
-    $("next-place").replaceChildren(bdi);
+    const end = [...this.text].slice(-16).join("");
+    const shown = end.length < this.text.length ? `…${end}` : end || t("beginning");
+    $("next-place").textContent = `${shown.replaceAll("\n", "↵")} ▸`;
     const most = Math.max(...answer.tokens.flatMap((token) => [token.prob, token.drawn]), 1e-9);
     const place = this.text;
-    $("next-list").replaceChildren(...answer.tokens.map((token) => {
-      const item = document.createElement("li");
-      item.append(barRow({ token: token.token, out: token.drawn === 0,
-        numbers: `${percent(token.prob)}\n${percent(token.drawn)}`,
-        bars: [["before", token.prob / most], ["after", token.drawn / most]],
-        disabled: /^<.+>$/.test(token.token), click: () => this.onChoose(place, token.token) }));
-      return item;
-    }));
-    $("next-count").textContent = answer.tokens.length === 0 ? t("full")
-      : t("nextCount", { candidates: number(answer.candidates), shown: percent(answer.shown) });
+    $("next-list").replaceChildren(
+      ...answer.tokens.map((token) => {
+        const item = document.createElement("li");
+        item.append(
+          barRow({
+            token: token.token,
+            out: token.drawn === 0,
+            numbers: `${percent(token.prob)}\n${percent(token.drawn)}`,
+            bars: [
+              ["before", token.prob / most],
+              ["after", token.drawn / most],
+            ],
+            disabled: /^<.+>$/.test(token.token),
+            click: () => this.onChoose(place, token.token),
+          }),
+        );
+        return item;
+      }),
+    );
+    $("next-count").textContent =
+      answer.tokens.length === 0
+        ? t("full")
+        : t("nextCount", { candidates: number(answer.candidates), shown: percent(answer.shown) });
   }
 }

@@ -2,7 +2,7 @@
 import { $, make, sign } from "./dom.js";
 import { t, percent } from "./i18n.js";
 
-const SHOWN = 5;  // Bars beside a token; the alternatives show all that came.
+const SHOWN = 5; // Bars beside a token; the alternatives show all that came.
 
 // A token that is no text of its own: a byte of a character, an end token.
 const isMark = (token) => /^<.+>$/.test(token);
@@ -24,7 +24,7 @@ export class Output {
     $("output").replaceChildren();
     for (let i = 0; i < count; ++i) {
       const given = make("span", { class: "given", text: prompt });
-      const line = make("p", { class: "choice caret", lang: "zh" }, given);
+      const line = make("p", { class: "choice", lang: "zh" }, given);
       this.choices.push({ line, tokens: [], text: "" });
       $("output").append(line);
     }
@@ -32,8 +32,12 @@ export class Output {
     this.base = this.choices.map((choice) => choice.text);
   }
 
-  whole(index = 0) { return this.choices[index] ? this.prompt + this.choices[index].text : ""; }
-  get written() { return this.choices.some((choice) => choice.text !== ""); }
+  whole(index = 0) {
+    return this.choices[index] ? this.prompt + this.choices[index].text : "";
+  }
+  get written() {
+    return this.choices.some((choice) => choice.text !== "");
+  }
 
   // One event of a stream.
   add(part) {
@@ -41,39 +45,52 @@ export class Output {
     if (part.logprobs) {
       part.logprobs.tokens.forEach((token, i) => {
         const top = Object.entries(part.logprobs.top_logprobs[i] || {})
-          .map(([name, logprob]) => ({ token: name, p: Math.exp(logprob) })).sort((a, b) => b.p - a.p);
-        this.addToken(choice, { token, p: Math.exp(part.logprobs.token_logprobs[i]), top,
-          offset: part.logprobs.text_offset[i] });
+          .map(([name, logprob]) => ({ token: name, p: Math.exp(logprob) }))
+          .sort((a, b) => b.p - a.p);
+        this.addToken(choice, {
+          token,
+          p: Math.exp(part.logprobs.token_logprobs[i]),
+          top,
+          offset: part.logprobs.text_offset[i],
+        });
       });
     }
     choice.streamed = (choice.streamed || "") + part.text;
     choice.text = this.base[part.index] + choice.streamed;
   }
 
-  finish() {
-    for (const choice of this.choices) choice.line.classList.remove("caret");
-    this.roam();
-  }
-
   addToken(choice, entry) {
     choice.tokens.push(entry);
     const index = choice.tokens.length - 1;
-    const bars = entry.top.slice(0, SHOWN).map((other) =>
-      make("i", { class: other.token === entry.token ? "own" : "", "--p": other.p }));
+    const bars = entry.top
+      .slice(0, SHOWN)
+      .map((other) =>
+        make("i", { class: other.token === entry.token ? "own" : "", "--p": other.p }),
+      );
     if (!entry.top.slice(0, SHOWN).some((other) => other.token === entry.token)) {
       bars.push(make("i", { class: "own", "--p": entry.p }));
     }
     const number = this.choices.indexOf(choice);
-    const button = make("button", {
-      type: "button", class: entry.hand ? "token hand" : "token", tabindex: "-1", "aria-expanded": "false",
-      "aria-label": t("tokenLabel", { token: sign(entry.token), p: percent(entry.p) }),
-      on: { click: () => this.open(number, index) } },
-    make("span", { class: /^\s+$/.test(entry.token) ? "char break" : "char", text: sign(entry.token) }),
-    make("span", { class: "bars", "aria-hidden": "true" }, ...bars));
+    const button = make(
+      "button",
+      {
+        type: "button",
+        class: entry.hand ? "token hand" : "token",
+        tabindex: "-1",
+        "aria-expanded": "false",
+        "aria-label": t("tokenLabel", { token: sign(entry.token), p: percent(entry.p) }),
+        on: { click: () => this.open(number, index) },
+      },
+      make("span", {
+        class: /^\s+$/.test(entry.token) ? "char break" : "char",
+        text: sign(entry.token),
+      }),
+      make("span", { class: "bars", "aria-hidden": "true" }, ...bars),
+    );
     entry.button = button;
     choice.line.append(button);
     if (entry.token.includes("\n")) choice.line.append(make("br"));
-    if (entry.hand) choice.text += entry.token; else if (entry.kept) choice.text += entry.keptText;
+    choice.text += entry.text || "";
   }
 
   // One of the buttons can be reached with Tab; arrows go on from there.
@@ -85,7 +102,9 @@ export class Output {
   onKey(event) {
     const all = [...$("output").querySelectorAll(".token")];
     const here = all.indexOf(document.activeElement);
-    const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: all.length - 1 }[event.key];
+    const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: all.length - 1 }[
+      event.key
+    ];
     if (here < 0 || to === undefined || !all[to]) return;
     event.preventDefault();
     this.roam(all[to]);
@@ -107,10 +126,22 @@ export class Output {
     const fixed = !this.changeable();
     $("alternatives-hint").textContent = t(fixed ? "alternativesFixed" : "alternativesHint");
     const most = entry.top[0] ? entry.top[0].p : 1;
-    $("alternatives-list").replaceChildren(...entry.top.map((other) => make("li", {},
-      barRow({ token: other.token, numbers: percent(other.p), bars: [["after", other.p / most]],
-        chosen: other.token === entry.token, disabled: fixed || isMark(other.token),
-        click: () => this.onChoose(number, index, other) }))));
+    $("alternatives-list").replaceChildren(
+      ...entry.top.map((other) =>
+        make(
+          "li",
+          {},
+          barRow({
+            token: other.token,
+            numbers: percent(other.p),
+            bars: [["after", other.p / most]],
+            chosen: other.token === entry.token,
+            disabled: fixed || isMark(other.token),
+            click: () => this.onChoose(number, index, other),
+          }),
+        ),
+      ),
+    );
     $("alternatives").hidden = false;
     this.onSelect(this.before(number, index));
   }
@@ -121,31 +152,34 @@ export class Output {
     this.opened = null;
   }
 
-  // What stays of a choice when its token at `index` is replaced.
-  kept(number, index, other) {
+  // The tokens of a choice before `index`, to be kept by the next start().
+  kept(number, index = this.choices[number].tokens.length) {
     const { tokens } = this.choices[number];
     const whole = [...this.whole(number)];
-    const kept = tokens.slice(0, index).map((entry, i) => ({ ...entry, hand: false, kept: true,
-      keptText: whole.slice(entry.offset, tokens[i + 1].offset).join("") }));
-    kept.push({ ...other, top: tokens[index].top, offset: tokens[index].offset, hand: true });
-    return kept;
-  }
-
-  // All that stands there, to go on after it.
-  all(number) {
-    const { tokens } = this.choices[number];
-    const whole = [...this.whole(number)];
-    return tokens.map((entry, i) => ({ ...entry, hand: false, kept: true,
-      keptText: whole.slice(entry.offset, tokens[i + 1] ? tokens[i + 1].offset : undefined).join("") }));
+    return tokens.slice(0, index).map((entry, i) => {
+      const text = whole.slice(entry.offset, tokens[i + 1]?.offset).join("");
+      return { ...entry, text };
+    });
   }
 }
 
 // A token, bars between 0 and 1, and numbers, as a button.
 export function barRow({ token, numbers, bars, chosen, disabled, out, click }) {
-  return make("button", { type: "button", disabled, "aria-current": chosen ? "true" : null,
-    class: `bar-row${chosen ? " chosen" : ""}${out ? " out" : ""}`, on: { click } },
-  make("span", { class: "char", lang: "zh", text: sign(token) }),
-  make("span", { class: "track", "aria-hidden": "true" },
-    ...bars.map(([name, p]) => make("i", { class: name, "--p": p }))),
-  make("span", { class: "number", text: numbers }));
+  return make(
+    "button",
+    {
+      type: "button",
+      disabled,
+      "aria-current": chosen ? "true" : null,
+      class: `bar-row${chosen ? " chosen" : ""}${out ? " out" : ""}`,
+      on: { click },
+    },
+    make("span", { class: "char", lang: "zh", text: sign(token) }),
+    make(
+      "span",
+      { class: "track", "aria-hidden": "true" },
+      ...bars.map(([name, p]) => make("i", { class: name, "--p": p })),
+    ),
+    make("span", { class: "number", text: numbers }),
+  );
 }

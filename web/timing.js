@@ -15,8 +15,11 @@ export class TimingPanel {
     const body = { model: model.id, prompt, max_tokens: 1, temperature: 0, cache_salt: salt };
     const start = performance.now();
     const answer = await post("/v1/completions", body, signal);
-    return { ms: performance.now() - start, text: answer.choices[0].text,
-      cached: answer.usage.prompt_tokens_details.cached_tokens };
+    return {
+      ms: performance.now() - start,
+      text: answer.choices[0].text,
+      cached: answer.usage.prompt_tokens_details.cached_tokens,
+    };
   }
 
   async measure(model, text, signal) {
@@ -25,44 +28,88 @@ export class TimingPanel {
     const longest = Math.min(model.context_length - 1, 2048);
     const fresh = Array.from(crypto.getRandomValues(new Uint32Array(2))).join("-");
     this.rows = [];
-    await this.once(model, tokens.slice(0, 1), `time-${fresh}`, signal);  // The connection is warm.
+    await this.once(model, tokens.slice(0, 1), `time-${fresh}`, signal); // The connection is warm.
     for (let step = 1; step <= STEPS; ++step) {
-      const length = Math.floor(longest * step / STEPS);
+      const length = Math.floor((longest * step) / STEPS);
       const prompt = Array.from({ length }, (_, i) => tokens[i % tokens.length]);
-      const cold = [], warm = [];
+      const cold = [],
+        warm = [];
       for (let i = 0; i < REPEATS; ++i) {
         const salt = `time-${fresh}-${length}-${i}`;
         cold.push(await this.once(model, prompt, salt, signal));
         warm.push(await this.once(model, prompt, salt, signal));
       }
-      this.rows.push({ length, cold: median(cold.map((c) => c.ms)), warm: median(warm.map((c) => c.ms)),
-        cached: warm[0].cached, same: [...cold, ...warm].every((c) => c.text === cold[0].text) });
+      this.rows.push({
+        length,
+        cold: median(cold.map((c) => c.ms)),
+        warm: median(warm.map((c) => c.ms)),
+        cached: warm[0].cached,
+        same: [...cold, ...warm].every((c) => c.text === cold[0].text),
+      });
       this.draw();
     }
   }
 
   draw() {
     if (!this.rows || this.rows.length === 0) return;
-    const width = 420, height = 190, left = 40, bottom = 26, top = 8, right = 10;
+    const width = 420,
+      height = 190,
+      left = 40,
+      bottom = 26,
+      top = 8,
+      right = 10;
     const longest = this.rows[this.rows.length - 1].length;
     const most = Math.max(...this.rows.flatMap((row) => [row.cold, row.warm]));
-    const x = (length) => left + (width - left - right) * length / longest;
-    const y = (value) => height - bottom - (height - bottom - top) * value / most;
+    const x = (length) => left + ((width - left - right) * length) / longest;
+    const y = (value) => height - bottom - ((height - bottom - top) * value) / most;
     const parts = [0, 0.5, 1].flatMap((share) => [
-      make("line", { class: "axis", x1: left, x2: width - right, y1: y(most * share), y2: y(most * share) }),
-      make("text", { x: left - 5, y: y(most * share) + 4, "text-anchor": "end", text: ms(most * share) })]);
+      make("line", {
+        class: "axis",
+        x1: left,
+        x2: width - right,
+        y1: y(most * share),
+        y2: y(most * share),
+      }),
+      make("text", {
+        x: left - 5,
+        y: y(most * share) + 4,
+        "text-anchor": "end",
+        text: ms(most * share),
+      }),
+    ]);
     for (const row of this.rows) {
-      parts.push(make("text", { x: x(row.length), y: height - 8, "text-anchor": "middle", text: row.length }));
+      parts.push(
+        make("text", {
+          x: x(row.length),
+          y: height - 8,
+          "text-anchor": "middle",
+          text: row.length,
+        }),
+      );
     }
     for (const kind of ["cold", "warm"]) {
       const points = this.rows.map((row) => [x(row.length), y(row[kind])]);
-      parts.push(make("polyline", { class: `${kind}-line`, points: points.map((p) => p.join(",")).join(" ") }));
-      parts.push(...points.map(([cx, cy]) => make("circle", { class: `${kind}-dot`, cx, cy, r: 3.5 })));
+      parts.push(
+        make("polyline", {
+          class: `${kind}-line`,
+          points: points.map((p) => p.join(",")).join(" "),
+        }),
+      );
+      parts.push(
+        ...points.map(([cx, cy]) => make("circle", { class: `${kind}-dot`, cx, cy, r: 3.5 })),
+      );
     }
     const last = this.rows[this.rows.length - 1];
-    const said = t("timingSaid", { length: last.length, cold: ms(last.cold), warm: ms(last.warm), cached: last.cached,
-      same: t(this.rows.every((row) => row.same) ? "sameYes" : "sameNo") });
-    $("timing-chart").replaceChildren(make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said }, ...parts));
+    const said = t("timingSaid", {
+      length: last.length,
+      cold: ms(last.cold),
+      warm: ms(last.warm),
+      cached: last.cached,
+      same: t(this.rows.every((row) => row.same) ? "sameYes" : "sameNo"),
+    });
+    $("timing-chart").replaceChildren(
+      make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said }, ...parts),
+    );
     $("timing-status").textContent = said;
   }
 }

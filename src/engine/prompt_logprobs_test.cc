@@ -145,5 +145,17 @@ TEST_F(PromptLogprobsTest, WhatIsNotKeptIsComputed) {
   EXPECT_GT(report.usage.cached_tokens, 40u);
 }
 
+// The one token drawn comes with the prompt's last row, and ends the request.
+TEST_F(PromptLogprobsTest, AreToldBeforeTheOnlyToken) {
+  GenerateRequest request = Scored(20);
+  request.max_tokens = 1;
+  for (const std::uint64_t chunk : {0u, 1u, 7u}) {
+    const auto report = Make({.prefill_chunk = chunk})->Run({&request, 1});
+    ASSERT_TRUE(report);
+    ExpectSame(report.value().results[0].prompt, Expected(request));
+    EXPECT_EQ(report.value().results[0].choices[0].tokens.size(), 1u);
+  }
+}
+
 }  // namespace
 }  // namespace kvasir::engine

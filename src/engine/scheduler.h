@@ -142,6 +142,8 @@ class Scheduler {
   // Hands a share's rows to its choice, or keeps them for the choices of a stem.
   void PrepareDraws(std::span<const StepShare> shares);
   void TakeRows(const StepShare& share);
+  // Once all of a prompt is scored.
+  void TellScores(BatchSequence& sequence);
   void Give(ActiveRequest& request, Choice& choice, std::uint64_t& last_token_us,
             std::span<const float> row);
   void Account(std::span<const StepShare> shares, std::uint64_t start_us);

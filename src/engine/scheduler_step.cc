@@ -186,16 +186,24 @@ void Scheduler::TakeRows(const StepShare& share) {
     if (position < prompt_rows) {
       const auto scored = sequence.scores->Take(position, row);
       if (!scored) return Fail(request, scored.error());
-    } else if (sequence.stem) {
+      continue;
+    }
+    TellScores(sequence);  // First: the row may end the request.
+    if (sequence.stem) {
       sequence.rows.insert(sequence.rows.end(), row.begin(), row.end());
     } else if (!sequence.choice->finished()) {  // A stop string may leave forced tokens over.
       Give(request, *sequence.choice, sequence.last_token_us, row);
     }
   }
-  if (sequence.scores && !request.ended && sequence.scores->LeaveWith(*cache_, sequence.id())) {
-    request.listener->OnPromptScored(sequence.scores->tokens());
-    sequence.scores.reset();
-  }
+  TellScores(sequence);
+}
+
+void Scheduler::TellScores(BatchSequence& sequence) {
+  ActiveRequest& request = *sequence.owner;
+  if (!sequence.scores || request.ended) return;
+  if (!sequence.scores->LeaveWith(*cache_, sequence.id())) return;
+  request.listener->OnPromptScored(sequence.scores->tokens());
+  sequence.scores.reset();
 }
 
 void Scheduler::Give(ActiveRequest& request, Choice& choice, std::uint64_t& last_token_us,

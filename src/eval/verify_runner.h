@@ -25,8 +25,8 @@ class RowComparer {
  public:
   RowComparer(VerifyReport& report, std::uint64_t vocab) : report_(report), vocab_(vocab) {}
 
-  // Counts what follows under this axis, whatever it is compared for; null: no longer. A mismatch is
-  // told with the circumstances.
+  // Counts what follows under this axis, whatever it is compared for; null: no longer. A mismatch
+  // is told with the circumstances.
   void CountAs(std::optional<VerifyAxis> axis, std::string circumstances = {}) {
     count_as_ = axis;
     circumstances_ = std::move(circumstances);

@@ -14,7 +14,6 @@
 #include "model/gpt2_model.h"
 #include "model/llama_model.h"
 #include "model/model_test_util.h"
-#include "model/step_cache.h"  // What is tested here.
 
 namespace kvasir::model {
 namespace {

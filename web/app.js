@@ -60,7 +60,10 @@ async function run(work) {
   if (held) $("go").focus({ preventScroll: true });
 }
 
-function statusLine(facts) {
+let facts = null;  // Of the last text.
+
+function statusLine() {
+  if (!facts) return;
   const said = [t("statusTokens", { count: facts.count })];
   if (facts.first) said.push(t("statusFirst", { ms: ms(facts.first) }));
   if (facts.count > 1 && facts.last > facts.first) {
@@ -116,7 +119,7 @@ async function write(prompt, from, kept) {
       stream_options: { include_usage: true },
     };
     if (kept) request.n = 1;
-    const facts = { count: 0, start: performance.now() };
+    facts = { count: 0, start: performance.now() };
     // All 64 bits of a seed count: more than a number holds here.
     const text = JSON.stringify(request).replace(
       /}$/,
@@ -134,7 +137,7 @@ async function write(prompt, from, kept) {
           facts.reason = part.finish_reason || facts.reason;
           output.add(part);
         }
-        statusLine(facts);
+        statusLine();
       });
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -144,7 +147,7 @@ async function write(prompt, from, kept) {
       output.roam();
       await following;
     }
-    statusLine(facts);
+    statusLine();
     cache.finish(facts.usage ? facts.usage.prompt_tokens_details.cached_tokens : 0);
     $("said").textContent =
       `${output.whole().slice(prompt.length)}. ${t(`reason_${facts.reason || "stopped"}`)}`;
@@ -202,6 +205,8 @@ function translate(to) {
   $("output").dataset.empty = t("nothingYet");
   settings.labelSliders();
   tellModel();
+  statusLine();
+  output.relabel();
   next.draw();
   cache.draw();
   timing.draw();
@@ -254,7 +259,6 @@ $("form").addEventListener("submit", (event) => {
 $("stop").addEventListener("click", () => running?.abort());
 $("more").addEventListener("click", goOn);
 $("measure").addEventListener("click", measure);
-$("cache-refresh").addEventListener("click", () => cache.refresh());
 $("prompt").addEventListener("input", () => next.show($("prompt").value));
 $("show-bars").addEventListener("change", (event) =>
   $("output").classList.toggle("plain", !event.target.checked),

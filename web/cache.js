@@ -93,7 +93,7 @@ export class CachePanel {
       const kinds = ["block"];
       if (gone) kinds.push("gone");
       else if (block.holders > 1) kinds.push("shared");
-      if (begin + block.tokens <= this.hits) kinds.push("hit");
+      if (begin < this.hits) kinds.push("hit");
       const says = [
         t("blockTitle", {
           block: block.block,

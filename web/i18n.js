@@ -16,7 +16,6 @@ const TEXTS = {
   showBars: ["Probabilities", "Wahrscheinlichkeiten", "显示概率"],
   nothingYet: ["Nothing written yet.", "Noch nichts geschrieben.", "还没有写。"],
   settings: ["Settings", "Einstellungen", "设置"],
-  refresh: ["Look again", "Neu ansehen", "再看一次"],
   measure: ["Measure", "Messen", "测量"],
   next: ["The next token", "Das nächste Token", "下一个词元"],
   nextHint: [
@@ -106,11 +105,6 @@ const TEXTS = {
   ],
   tokenLabel: ["{token}, {p}", "{token}, {p}", "{token}，{p}"],
   alternativesTo: ["In place of “{token}”", "Anstelle von „{token}“", "换掉“{token}”"],
-  alternativesHint: [
-    "Choose one, and the text goes on from there.",
-    "Wähle eines, und der Text geht von dort aus weiter.",
-    "选一个，文字就从那里接着写。",
-  ],
   alternativesFixed: [
     "Under a constraint the text cannot be changed in the middle.",
     "Unter einer Vorgabe lässt sich der Text nicht mittendrin ändern.",

@@ -78,7 +78,6 @@ export class Output {
         class: entry.hand ? "token hand" : "token",
         tabindex: "-1",
         "aria-expanded": "false",
-        "aria-label": t("tokenLabel", { token: sign(entry.token), p: percent(entry.p) }),
         on: { click: () => this.open(number, index) },
       },
       make("span", {
@@ -88,9 +87,21 @@ export class Output {
       make("span", { class: "bars", "aria-hidden": "true" }, ...bars),
     );
     entry.button = button;
-    choice.line.append(button);
+    // No line begins with a mark that ends something.
+    choice.line.append(/^[，。、！？；：）」』]/.test(entry.token) ? "\u2060" : "", button);
+    this.label(entry);
     if (entry.token.includes("\n")) choice.line.append(make("br"));
     choice.text += entry.text || "";
+  }
+
+  label({ button, token, p }) {
+    button.setAttribute("aria-label", t("tokenLabel", { token: sign(token), p: percent(p) }));
+  }
+
+  // In another language.
+  relabel() {
+    this.close();
+    this.choices.forEach((choice) => choice.tokens.forEach((entry) => this.label(entry)));
   }
 
   // One of the buttons can be reached with Tab; arrows go on from there.
@@ -124,7 +135,7 @@ export class Output {
     entry.button.setAttribute("aria-expanded", "true");
     $("alternatives-title").textContent = t("alternativesTo", { token: sign(entry.token) });
     const fixed = !this.changeable();
-    $("alternatives-hint").textContent = t(fixed ? "alternativesFixed" : "alternativesHint");
+    $("alternatives-hint").textContent = fixed ? t("alternativesFixed") : "";
     const most = entry.top[0] ? entry.top[0].p : 1;
     $("alternatives-list").replaceChildren(
       ...entry.top.map((other) =>

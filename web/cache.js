@@ -45,7 +45,7 @@ export class CachePanel {
     for (let i = 0; running(); ++i) {
       await this.refresh();
       await new Promise((done) => {
-        setTimeout(done, i < 20 ? 20 : 200);
+        setTimeout(done, i < 40 ? 0 : 200);
       });
     }
   }

@@ -51,9 +51,9 @@ const TEXTS = {
   gone: ["outside the window", "außerhalb des Fensters", "窗口之外"],
   cacheEmpty: ["No block is held now.", "Gerade wird kein Block gehalten.", "现在没有占用任何块。"],
   cacheLast: [
-    "As it was while the last text was written:",
-    "So war es, während der letzte Text entstand:",
-    "上一段文字写作时的样子：",
+    "While the last text was written:",
+    "Während der letzte Text entstand:",
+    "上一段文字写作时：",
   ],
   policy: ["Kept (type, window)", "Gehalten (Typ, Fenster)", "保留（类型、窗口）"],
   blockSize: ["Block", "Block", "每块"],

@@ -25,21 +25,22 @@ export class NextPanel {
     this.control = new AbortController();
     const { signal } = this.control;
     try {
-      const body = { prompt: this.text, top: TOP, ...filters(), ...salt() };
-      this.draw(await post("/kvasir/next", body, signal));
+      const text = this.text;
+      const body = { prompt: text, top: TOP, ...filters(), ...salt() };
+      this.draw(await post("/kvasir/next", body, signal), text);
     } catch (error) {
       if (error.name !== "AbortError") $("next-count").textContent = error.message;
     }
   }
 
-  draw(answer = this.answer) {
+  draw(answer = this.answer, place = this.place) {
     this.answer = answer;
+    this.place = place;
     if (!answer) return;
-    const end = [...this.text].slice(-16).join("");
-    const shown = end.length < this.text.length ? `…${end}` : end || t("beginning");
+    const end = [...place].slice(-16).join("");
+    const shown = end.length < place.length ? `…${end}` : end || t("beginning");
     $("next-place").textContent = `${shown.replaceAll("\n", "↵")} ▸`;
     const most = Math.max(...answer.tokens.flatMap((token) => [token.prob, token.drawn]), 1e-9);
-    const place = this.text;
     $("next-list").replaceChildren(
       ...answer.tokens.map((token) => {
         const item = document.createElement("li");

@@ -87,8 +87,14 @@ export class Output {
       make("span", { class: "bars", "aria-hidden": "true" }, ...bars),
     );
     entry.button = button;
-    // No line begins with a mark that ends something.
-    choice.line.append(/^[，。、！？；：）」』]/.test(entry.token) ? "\u2060" : "", button);
+    const last = choice.line.lastElementChild;
+    if (/^[，。、！？；：]/.test(entry.token) && last.matches(".token")) {
+      const pair = make("span", { class: "pair" });  // No line begins with such a mark.
+      last.replaceWith(pair);
+      pair.append(last, button);
+    } else {
+      choice.line.append(button);
+    }
     this.label(entry);
     if (entry.token.includes("\n")) choice.line.append(make("br"));
     choice.text += entry.text || "";

@@ -175,7 +175,7 @@ export function buildSettings(onSampling, onAccess) {
     if (group.id === "access") box.addEventListener("change", onAccess);
     $("settings").append(box);
   }
-  // A tenant of its own: the cache drawn below is this page's alone.
+  // The page is a tenant of its own.
   const bytes = crypto.getRandomValues(new Uint8Array(6));
   byId("cache_salt").value =
     "page-" + Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");

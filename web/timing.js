@@ -1,5 +1,5 @@
-// What the cache saves (the fastest of some tries each): prompts of growing length asked with nothing to be found in the cache (a
-// salt nobody has used), and again with everything there. Both must give the same token.
+// What the cache saves: prompts of growing length, with nothing of them in the cache (a salt that
+// nobody has used) and again with everything. Of some tries the fastest; all give the same token.
 import { $, make } from "./dom.js";
 import { post } from "./api.js";
 import { t, ms } from "./i18n.js";
@@ -50,21 +50,17 @@ export class TimingPanel {
 
   draw() {
     if (!this.rows || this.rows.length === 0) return;
-    const width = 420,
-      height = 190,
-      left = 40,
-      bottom = 26,
-      top = 8,
-      right = 10;
+    const width = Math.max(300, $("timing-chart").clientWidth);
+    const [height, left, bottom] = [190, 48, 26];
     const longest = this.rows[this.rows.length - 1].length;
     const most = Math.max(...this.rows.flatMap((row) => [row.cold, row.warm]));
-    const x = (length) => left + ((width - left - right) * length) / longest;
-    const y = (value) => height - bottom - ((height - bottom - top) * value) / most;
+    const x = (length) => left + ((width - left - 16) * length) / longest;
+    const y = (value) => height - bottom - ((height - bottom - 8) * value) / most;
     const parts = [0, 0.5, 1].flatMap((share) => [
       make("line", {
         class: "axis",
         x1: left,
-        x2: width - right,
+        x2: width - 16,
         y1: y(most * share),
         y2: y(most * share),
       }),

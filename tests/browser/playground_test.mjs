@@ -140,6 +140,8 @@ const checks = {
     assert.equal(second.slice(0, 6).join(""), first.slice(0, 6).join(""));
     assert.equal(second[6], [...token][0]);
     assert.equal(await page.locator(".token.hand .char").textContent(), token);
+    const end = second.slice(-3).join("");
+    await page.waitForFunction((text) => document.querySelector("#next-place").textContent.includes(`${text} ▸`), end);
     const row = page.locator("#next-list button:not(:disabled)").nth(1);
     const next = await row.locator(".char").textContent();
     await row.click();

@@ -72,6 +72,7 @@ base::Result<PlannedModel> ModelOfFile(const std::string& path) {
                                   .rope_dim = summary.cache->rope_dim,
                                   .embedding = summary.embedding.value_or(0)},
                         .context = summary.context.value_or(kDefaultContext),
+                        .windows = summary.windows,
                         .rotary = summary.architecture.value_or("gpt2") != "gpt2",
                         .source = {},
                         .note = {}};
@@ -153,6 +154,12 @@ base::Result<kvcache::PlanWorkload> WorkloadOf(const CachePlanFlags& flags,
   return workload;
 }
 
+// A model's own windows count beside the policy's.
+void LimitWindows(CacheQuestion& question) {
+  if (question.model.windows.size() != question.kv->layers()) return;  // Other sizes were given.
+  question.kv->LimitWindows(question.model.windows);
+}
+
 // Takes --kv, which says all that the flags about types, windows and stores say.
 base::Result<void> TakePolicy(const CachePlanFlags& flags, CacheQuestion& question) {
   const std::pair<const char*, bool> others[] = {
@@ -176,6 +183,7 @@ base::Result<void> TakePolicy(const CachePlanFlags& flags, CacheQuestion& questi
                                                        .latent = shape.latent_dim != 0});
   if (!policy) return MakeError(ErrorCode::kUsage, "--kv: {}", policy.error().message);
   question.kv = std::move(policy.value());
+  LimitWindows(question);
   return base::Success();
 }
 
@@ -206,6 +214,13 @@ std::string InFlags(std::string message) {
   return message;
 }
 
+// Whether nothing was asked but the cache of a model that has windows of its own.
+bool RunsAsItIs(const CacheQuestion& question) {
+  const kvcache::PlanPolicy& policy = question.policy;
+  return !question.model.windows.empty() && policy.dtype == PlanDType::kF32 &&
+         !policy.value_dtype && policy.key_group == 0 && policy.window == 0 && !policy.hidden;
+}
+
 base::Result<int> RunCachePlan(const CachePlanFlags& flags) {
   CacheQuestion question;
   KV_TRY(question.model, ModelOf(flags));
@@ -222,6 +237,11 @@ base::Result<int> RunCachePlan(const CachePlanFlags& flags) {
   }
   if (!flags.kv.empty()) {
     KV_TRY(TakePolicy(flags, question));
+  } else if (RunsAsItIs(question)) {
+    // The running cache frees what the model's own windows have passed.
+    question.kv =
+        kvcache::CachePolicy::Full(question.model.shape.layers, question.model.shape.kv_heads);
+    LimitWindows(question);
   }
   question.memory_bytes = flags.memory;
   question.measured = flags.gb_per_s == 0;

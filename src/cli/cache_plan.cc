@@ -8,6 +8,7 @@
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
 #include "cli/terminal_text.h"
+#include "kernels/kv_type.h"
 #include "kvcache/policy_plan.h"
 
 namespace kvasir::cli {
@@ -74,10 +75,14 @@ std::string PolicyText(const CacheQuestion& question) {
 
 kvcache::CacheGeometryOptions GeometryOf(const CacheQuestion& question) {
   const kvcache::PlanShape& shape = question.model.shape;
+  // As the running cache: raised to whole groups of keys.
+  std::uint64_t block_tokens = question.workload.block_tokens;
+  const std::uint64_t step = question.kv ? kvcache::BlockStep(*question.kv) : kernels::kLanes;
+  if (block_tokens % kernels::kLanes == 0) block_tokens = (block_tokens + step - 1) / step * step;
   return {.layers = shape.layers,
           .kv_heads = shape.kv_heads,
           .head_dim = shape.head_dim,
-          .block_tokens = question.workload.block_tokens,
+          .block_tokens = block_tokens,
           .latent_dim = shape.latent_dim,
           .rope_dim = shape.rope_dim,
           .hidden_dim = shape.embedding,

@@ -21,6 +21,7 @@ struct PlannedModel {
   kvcache::PlanShape shape;
   kvcache::PlanDType dtype = kvcache::PlanDType::kF32;  // Unless another is asked for.
   std::uint64_t context = 0;
+  std::vector<std::uint64_t> windows = {};  // [layers]: its own, 0: none; empty: none at all
   bool rotary = false;      // Known to be; else what learned positions allow may be planned.
   std::string_view source;  // Where a preset's sizes are given, and what may surprise.
   std::string_view note;

@@ -84,8 +84,9 @@ base::Result<void> ApplyVocabulary(const GenerateFlags& flags, const OpenModel& 
 
 // What is wrong with the flags is told as such, and before what is wrong with a line of a file.
 base::Result<engine::GenerateRequest> RequestOfPrompt(const OpenModel& open, const Prompt& prompt,
+                                                      const engine::GeneratorOptions& options,
                                                       const engine::GenerateRequest& base) {
-  const model::ModelShape& shape = open.loaded.model->shape();
+  KV_TRY(const model::ModelShape shape, engine::ShapeServed(open.loaded.model->shape(), options));
   engine::GenerateRequest request = base;
   request.prompt = {0};
   KV_TRY(engine::CheckRequest(request, shape));
@@ -101,8 +102,9 @@ base::Result<engine::GenerateRequest> RequestOfPrompt(const OpenModel& open, con
 
 base::Result<void> CheckKvBudget(const GenerateFlags& flags, const OpenModel& open,
                                  const Prompt& prompt, const engine::GenerateRequest& request) {
-  const model::ModelShape& shape = open.loaded.model->shape();
-  const auto checked = engine::CheckBudget(shape, GeneratorOptionsOf(open, flags.model),
+  const engine::GeneratorOptions options = GeneratorOptionsOf(open, flags.model);
+  KV_TRY(const model::ModelShape shape, engine::ShapeServed(open.loaded.model->shape(), options));
+  const auto checked = engine::CheckBudget(open.loaded.model->shape(), options,
                                            engine::MostPositions(request, shape));
   if (checked) return checked;
   return MakeError(checked.error().code, "--kv-budget: {}{}",
@@ -139,7 +141,8 @@ base::Result<Generation> MakeGeneration(const GenerateFlags& flags, const OpenMo
     KV_TRY(base.constraint, compiler.Make(*constraint));
   }
   for (const Prompt& prompt : prompts) {
-    KV_TRY(auto request, RequestOfPrompt(open, prompt, base));
+    KV_TRY(auto request,
+           RequestOfPrompt(open, prompt, GeneratorOptionsOf(open, flags.model), base));
     KV_TRY(CheckKvBudget(flags, open, prompt, request));
     generation.requests.push_back(std::move(request));
   }

@@ -67,10 +67,11 @@ base::Result<std::vector<TokenId>> BannedTokens(const Vocabulary& vocabulary,
                        Quoted(text));
     }
     for (TokenId id = 0; id < vocabulary.size(); ++id) {
-      if (IsText(vocabulary.type(id)) &&
-          vocabulary.Bytes(id).find(text) != std::string_view::npos) {
-        banned.Allow(id);
-      }
+      // Single bytes could spell it too, where a constraint lets them be drawn.
+      const std::string_view bytes = vocabulary.Bytes(id);
+      const bool spells = vocabulary.type(id) == TokenType::kByte && text.find(bytes) != text.npos;
+      const bool holds = IsText(vocabulary.type(id)) && bytes.find(text) != bytes.npos;
+      if (holds || spells) banned.Allow(id);
     }
   }
   std::vector<TokenId> ids;

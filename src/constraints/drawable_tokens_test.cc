@@ -62,10 +62,12 @@ TEST(BannedTokens, BanEveryTokenThatContainsTheText) {
       {{"春。", TokenType::kNormal}, {"春", TokenType::kUserDefined}, {"春", TokenType::kControl}});
   const TokenId spring = *vocabulary.FindPiece("春");
   const auto n = static_cast<TokenId>(vocabulary.size());
+  // And the bytes E6 98 A5, which could spell it.
+  const TokenId byte = *vocabulary.FindPiece("<0x00>");
   EXPECT_EQ(BannedTokens(vocabulary, std::vector<std::string>{"春", "春"}).value(),
-            (std::vector<TokenId>{spring, n - 3, n - 2}));
+            (std::vector<TokenId>{byte + 0x98, byte + 0xA5, byte + 0xE6, spring, n - 3, n - 2}));
   EXPECT_EQ(BannedTokens(vocabulary, std::vector<std::string>{"\n"}).value(),
-            (std::vector<TokenId>{*vocabulary.FindPiece("\n")}));
+            (std::vector<TokenId>{byte + 0x0A, *vocabulary.FindPiece("\n")}));
   EXPECT_TRUE(BannedTokens(vocabulary, {}).value().empty());
 }
 

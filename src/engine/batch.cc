@@ -155,21 +155,28 @@ std::vector<StepShare> Batch::Plan() {
 }
 
 StepShare Batch::ShareOf(BatchSequence& sequence, std::size_t tokens) const {
-  const Choice& choice = *sequence.choice;
   const std::size_t begin = LengthOf(sequence);
-  const std::size_t end = begin + tokens;
-  const std::size_t cached = std::exchange(sequence.fresh, false) ? begin : 0;
+  StepShare share = {.sequence = &sequence,
+                     .begin = begin,
+                     .end = begin,
+                     .rows = 0,
+                     .complete = false,
+                     .prefill = !sequence.choice->has_tokens(),
+                     .cached = std::exchange(sequence.fresh, false) ? begin : 0};
+  Resize(share, tokens);
+  return share;
+}
+
+void Batch::Resize(StepShare& share, std::size_t tokens) {
+  const BatchSequence& sequence = *share.sequence;
+  const Choice& choice = *sequence.choice;
   const std::size_t wanted = sequence.scores
                                  ? std::min(sequence.scores->next_row(), choice.first_row())
                                  : choice.first_row();
-  const std::size_t first_row = std::max(begin, wanted);
-  return {.sequence = &sequence,
-          .begin = begin,
-          .end = end,
-          .rows = end > first_row ? end - first_row : 0,
-          .complete = end == choice.target(),
-          .prefill = !choice.has_tokens(),
-          .cached = cached};
+  const std::size_t first_row = std::max(share.begin, wanted);
+  share.end = share.begin + tokens;
+  share.rows = share.end > first_row ? share.end - first_row : 0;
+  share.complete = share.end == choice.target();
 }
 
 // ------------------------------------------------------------------ room
@@ -180,7 +187,10 @@ void Batch::Reserve(std::vector<StepShare>& shares) {
     const auto reserved = cache_.cache(share.sequence->id()).Reserve(share.end - share.begin);
     if (reserved) {
       ++i;
-    } else if (!GiveWay(shares)) {
+    } else if (GiveWay(shares)) {
+    } else if (share.end - share.begin > 1) {
+      Resize(share, (share.end - share.begin) / 2);
+    } else {
       share.error = reserved.error();
       ++i;
     }

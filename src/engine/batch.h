@@ -110,13 +110,16 @@ class Batch {
   std::size_t LengthOf(const BatchSequence& sequence) const;
   // The text before the first logits wanted: what may come from the cache.
   static std::span<const TokenId> Reusable(const BatchSequence& sequence);
-  // Makes room for every share; those of sequences that give way are dropped.
+  // Makes room for every share; those of sequences that give way are dropped, and one that is alone
+  // computes less.
   void Reserve(std::vector<StepShare>& shares);
   // Takes the blocks of a stem, or of the latest running sequence after the first; its share too.
   // False if there is none.
   bool GiveWay(std::vector<StepShare>& shares);
   void Forward(std::vector<StepShare>& shares);
   StepShare ShareOf(BatchSequence& sequence, std::size_t tokens) const;
+  // So many tokens of it; says what that decides.
+  static void Resize(StepShare& share, std::size_t tokens);
   static std::span<const TokenId> Tokens(const StepShare& share);
 
   const model::Model& model_;

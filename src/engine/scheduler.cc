@@ -22,13 +22,6 @@ std::uint64_t TenantOf(const std::string& cache_salt) {
   return std::max<std::uint64_t>(1, base::HashSpan64(std::span<const char>(cache_salt)));
 }
 
-// With a context of as many positions as a text in this cache may have.
-model::ModelShape ShapeServed(const model::Model& model, const kvcache::SequenceManager& cache) {
-  model::ModelShape shape = model.shape();
-  shape.context = shape.MaxPositions(cache.geometry());
-  return shape;
-}
-
 }  // namespace
 
 base::Result<std::unique_ptr<Scheduler>> Scheduler::Make(const model::Model& model,
@@ -54,7 +47,7 @@ Scheduler::Scheduler(const model::Model& model, const tokenizer::Vocabulary& voc
       options_(options),
       clock_(options.clock == nullptr ? Clock::Steady() : *options.clock),
       cache_(std::move(cache)),
-      shape_(ShapeServed(model, *cache_)),
+      shape_(ShapeServed(model.shape(), options.work).value()),
       drawable_(constraints::DefaultMask(vocabulary)),
       waiting_(options.waiting),
       queue_(options.fairness_quantum),

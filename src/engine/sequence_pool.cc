@@ -63,17 +63,26 @@ base::Result<std::unique_ptr<kvcache::BlockPool>> MakeSequencePool(const model::
       geometry, {.budget_bytes = bytes, .placement_seed = options.placement_seed});
 }
 
+base::Result<model::ModelShape> ShapeServed(const model::ModelShape& shape,
+                                            const GeneratorOptions& options) {
+  KV_TRY(const auto geometry, GeometryOf(shape, options));
+  model::ModelShape served = shape;
+  served.context = shape.MaxPositions(geometry);
+  return served;
+}
+
 base::Result<void> CheckBudget(const kvcache::CacheGeometry& geometry,
                                const GeneratorOptions& options, std::uint64_t tokens) {
   if (!options.kv_budget_bytes) return base::Success();
   const std::uint64_t budget = *options.kv_budget_bytes;
-  const std::uint64_t wanted = geometry.PeakBytes(tokens, options.step_tokens);
+  // Where a step of many tokens finds no room, it takes fewer.
+  const std::uint64_t wanted = geometry.PeakBytes(tokens, 1);
   if (wanted <= budget) return base::Success();
   // The most that fits, between what does and what does not.
   std::uint64_t fits = 0;
   for (std::uint64_t over = tokens; over - fits > 1;) {
     const std::uint64_t middle = fits + (over - fits) / 2;
-    (geometry.PeakBytes(middle, options.step_tokens) <= budget ? fits : over) = middle;
+    (geometry.PeakBytes(middle, 1) <= budget ? fits : over) = middle;
   }
   return MakeError(ErrorCode::kUsage,
                    "the cache budget of {} bytes holds {} positions, but this text may need {}, "

@@ -29,6 +29,11 @@ base::Result<std::unique_ptr<kvcache::BlockPool>> MakeSequencePool(const model::
 base::Result<std::unique_ptr<kvcache::SequenceManager>> MakeSequenceManager(
     const model::ModelShape& shape, const GeneratorOptions& options);
 
+// The model's shape with a context of as many positions as a text may have in a cache of these
+// options (ModelShape::MaxPositions). kUsage as above.
+base::Result<model::ModelShape> ShapeServed(const model::ModelShape& shape,
+                                            const GeneratorOptions& options);
+
 // Whether the budget, if one is given, holds a text of so many tokens alone: then it holds any
 // number of such texts, one after another. Errors as above, and kUsage naming what the text takes.
 base::Result<void> CheckBudget(const model::ModelShape& shape, const GeneratorOptions& options,

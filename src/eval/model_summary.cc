@@ -1,6 +1,7 @@
 #include "eval/model_summary.h"
 
 #include "kvcache/cache_geometry.h"
+#include "model/llama_reader.h"
 
 namespace kvasir::eval {
 namespace {
@@ -51,6 +52,11 @@ ModelSummary Summarize(const formats::GgufFile& file) {
   } else if (summary.layers && rope_dim) {
     summary.cache = kvcache::CacheGeometryOptions{
         .layers = *summary.layers, .latent_dim = *latent_dim, .rope_dim = *rope_dim};
+  }
+  if (summary.cache && !latent_dim && summary.cache->layers <= kvcache::kMaxLayers) {
+    const auto windows = model::ReadWindows(file.metadata(), prefix + "attention.sliding_window",
+                                            summary.cache->layers);
+    if (windows) summary.windows = windows.value();
   }
   if (summary.cache) {
     const auto geometry = kvcache::CacheGeometry::Make(*summary.cache);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/gguf_reader.h"
 #include "kvcache/cache_geometry.h"
@@ -21,6 +22,7 @@ struct ModelSummary {
   std::optional<std::uint64_t> embedding;
   std::optional<std::uint64_t> context;
   std::optional<std::uint64_t> vocab;
+  std::vector<std::uint64_t> windows;  // [layers]: sliding windows, 0: none; empty: none at all
   std::uint64_t parameters = 0;  // Elements of all tensors; one matrix used twice counts once.
   // The cache the file's keys ask for, whether or not its sizes are allowed; absent if keys lack.
   std::optional<kvcache::CacheGeometryOptions> cache;

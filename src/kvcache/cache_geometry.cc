@@ -163,7 +163,10 @@ class CacheLayoutBuilder {
 
   bool Finish() {
     geometry_.first_part_.push_back(geometry_.parts_.size());
-    for (const CacheGroup& group : geometry_.groups_) geometry_.block_bytes_ += group.block_bytes;
+    for (const CacheGroup& group : geometry_.groups_) {
+      geometry_.block_bytes_ += group.block_bytes;
+      if (group.retention.tail == 0) geometry_.kept_block_bytes_ += group.block_bytes;
+    }
     return !too_large_ && geometry_.block_bytes_ <= kMaxBlockBytes;
   }
 

@@ -96,8 +96,9 @@ class CacheGeometry {
 
   // One block of every group.
   std::uint64_t block_bytes() const { return block_bytes_; }
-  // What is kept of one position while it is, full-precision tails included; rounded down.
-  std::uint64_t bytes_per_token() const { return block_bytes_ / block_tokens_; }
+  // What is kept of one position while it is, without full-precision tails, which are as long
+  // however long the text is; rounded down.
+  std::uint64_t bytes_per_token() const { return kept_block_bytes_ / block_tokens_; }
   std::uint64_t layer_bytes_per_token() const { return bytes_per_token() / layers_; }
   // Bytes held for a sequence of this length once the blocks that no query can see are freed.
   std::uint64_t HeldBytes(std::uint64_t length) const;
@@ -137,6 +138,7 @@ class CacheGeometry {
   std::uint32_t hidden_dim_ = 0;
   std::uint32_t replayed_layers_ = 0;
   std::uint64_t block_bytes_ = 0;
+  std::uint64_t kept_block_bytes_ = 0;  // Of these, of groups that are no tails.
   std::vector<CacheGroup> groups_;       // By id.
   std::vector<CachePart> parts_;         // By layer, then kv head.
   std::vector<std::size_t> first_part_;  // [layers + 1]: of a layer in parts_

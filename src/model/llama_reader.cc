@@ -36,40 +36,43 @@ base::Result<void> ReadHeads(const GgufMetadata& metadata, LlamaConfig& config) 
   return base::Success();
 }
 
-// One window, and which layers have it: all of them, unless the pattern is a number n (every n-th
-// layer sees all) or a list of bools, one a layer (true: the layer has the window).
-base::Result<void> ReadWindows(const GgufMetadata& metadata, LlamaConfig& config) {
-  const std::string key = config.Key("attention.sliding_window");
+}  // namespace
+
+base::Result<std::vector<std::uint64_t>> ReadWindows(const GgufMetadata& metadata,
+                                                     const std::string& key, std::size_t layers) {
+  std::vector<std::uint64_t> windows;
   const std::string pattern_key = key + "_pattern";
   const formats::GgufValue* pattern = metadata.Find(pattern_key);
   KV_TRY(const auto window, metadata.OptionalUint(key));
   if (!window && pattern != nullptr) {
     return MakeError(ErrorCode::kBadData, "{} is missing, which {} needs", key, pattern_key);
   }
-  if (!window) return base::Success();
+  if (!window) return windows;
   if (*window == 0) return MakeError(ErrorCode::kBadData, "{} is 0; at least 1 is allowed", key);
-  config.windows.assign(config.layers, *window);
-  if (pattern == nullptr) return base::Success();
+  windows.assign(layers, *window);
+  if (pattern == nullptr) return windows;
   if (pattern->is_array()) {
     const auto has_window = pattern->AsBoolArray();
-    if (!has_window || has_window->size() != config.layers) {
+    if (!has_window || has_window->size() != layers) {
       return MakeError(ErrorCode::kBadData, "{} is {}; allowed are a number or {} bools",
-                       pattern_key, pattern->TypeText(), config.layers);
+                       pattern_key, pattern->TypeText(), layers);
     }
-    for (std::size_t i = 0; i < config.layers; ++i) {
-      if (!(*has_window)[i]) config.windows[i] = 0;
+    for (std::size_t i = 0; i < layers; ++i) {
+      if (!(*has_window)[i]) windows[i] = 0;
     }
-    return base::Success();
+    return windows;
   }
   KV_TRY(const auto period, metadata.GetUint(pattern_key));
   if (period == 0) {
     return MakeError(ErrorCode::kBadData, "{} is 0; at least 1 is allowed", pattern_key);
   }
-  for (std::size_t i = 0; i < config.layers; ++i) {
-    if (i % period == period - 1) config.windows[i] = 0;
+  for (std::size_t i = 0; i < layers; ++i) {
+    if (i % period == period - 1) windows[i] = 0;
   }
-  return base::Success();
+  return windows;
 }
+
+namespace {
 
 base::Result<void> RefuseExperts(const GgufMetadata& metadata, const LlamaConfig& config) {
   KV_TRY(const auto experts, metadata.OptionalUint(config.Key("expert_count")));
@@ -100,7 +103,8 @@ base::Result<LlamaConfig> ReadConfig(const GgufFile& file, LlamaFamily family, s
   config.rope.dimensions = config.head_dim;
   KV_TRY(CheckConfig(config));
   KV_TRY(config.rope, ReadRope(file, ArchitectureName(family), PairingOf(family), config.head_dim));
-  KV_TRY(ReadWindows(metadata, config));
+  KV_TRY(config.windows,
+         ReadWindows(metadata, config.Key("attention.sliding_window"), config.layers));
   KV_TRY(CheckConfig(config));
   return config;
 }

@@ -27,9 +27,9 @@ base::TokenMask DefaultMask(const tokenizer::Vocabulary& vocabulary,
                             std::span<const base::TokenId> end_tokens = {});
 
 // The ids that banning these texts (`--ban STR`) bans, ascending, each once: every normal or
-// user-defined token whose text contains STR, and every byte token that could spell it. kUsage if no token is exactly STR: what the model
-// writes as several tokens cannot be banned without banning its parts. A ban concerns drawing only;
-// what a constraint forces is still set.
+// user-defined token whose text contains STR, and every byte token that could spell it. kUsage if
+// no token is exactly STR: what the model writes as several tokens cannot be banned without banning
+// its parts. A ban concerns drawing only; what a constraint forces is still set.
 base::Result<std::vector<base::TokenId>> BannedTokens(const tokenizer::Vocabulary& vocabulary,
                                                       std::span<const std::string> texts);
 

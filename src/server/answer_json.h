@@ -22,10 +22,10 @@ struct AnswerHead {
   bool logprobs = false;
   bool top_logprobs = false;  // Alternatives were asked for, not only the tokens' own.
   bool include_usage = false;
-  std::string id;
+  std::string id = {};
   std::uint64_t created = 0;  // Seconds since 1970.
-  std::string model;
-  std::string fingerprint;
+  std::string model = {};
+  std::string fingerprint = {};
 };
 
 // A token of an answer, or of an echoed prompt, whose first token has no log-probability.

@@ -13,15 +13,15 @@
 namespace kvasir::server {
 
 struct CompletionAnswerOptions {
-  AnswerHead head;
+  AnswerHead head = {};
   std::uint64_t seed = 0;
   std::uint64_t n = 1;  // Choices of each prompt.
   bool stream = false;
   bool echo = false;
   // The tokens themselves were only needed to have the prompt scored: they are not shown.
   bool hide_tokens = false;
-  std::vector<std::string> prompt_texts;               // [prompts]
-  std::vector<std::vector<base::TokenId>> prompt_ids;  // [prompts], where echo has logprobs
+  std::vector<std::string> prompt_texts = {};               // [prompts]
+  std::vector<std::vector<base::TokenId>> prompt_ids = {};  // [prompts], where echo has logprobs
 };
 
 class CompletionAnswer final : public Answer {

@@ -33,7 +33,9 @@ TEST(MetricsText, IsWhatPrometheusReads) {
     std::string first, second, third;
     words >> first >> second >> third;
     if (first == "#") {
-      if (second == "TYPE") EXPECT_TRUE(types.insert(third).second) << line;
+      if (second == "TYPE") {
+        EXPECT_TRUE(types.insert(third).second) << line;
+      }
       continue;
     }
     std::string name = first.substr(0, first.find('{'));

@@ -25,12 +25,12 @@
 namespace kvasir::server {
 
 struct ModelServiceOptions {
-  std::string id;               // What clients call the model.
-  std::string chat_template;    // tokenizer.chat_template of its file; empty: none.
-  base::Hash128 weights;        // Of the file's bytes.
-  std::string cache_policy;     // "full,dtype=f32"
-  std::uint64_t created = 0;    // When the server started, in seconds since 1970.
-  double deadline_seconds = 0;  // Longest time for a request; 0: no end.
+  std::string id = {};             // What clients call the model.
+  std::string chat_template = {};  // tokenizer.chat_template of its file; empty: none.
+  base::Hash128 weights = {};      // Of the file's bytes.
+  std::string cache_policy = {};   // "full,dtype=f32"
+  std::uint64_t created = 0;       // When the server started, in seconds since 1970.
+  double deadline_seconds = 0;     // Longest time for a request; 0: no end.
 };
 
 // system_fingerprint: equal ones and equal seeds promise equal bytes. Of the model's weights, the

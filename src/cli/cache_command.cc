@@ -214,13 +214,6 @@ std::string InFlags(std::string message) {
   return message;
 }
 
-// Whether nothing was asked but the cache of a model that has windows of its own.
-bool RunsAsItIs(const CacheQuestion& question) {
-  const kvcache::PlanPolicy& policy = question.policy;
-  return !question.model.windows.empty() && policy.dtype == PlanDType::kF32 &&
-         !policy.value_dtype && policy.key_group == 0 && policy.window == 0 && !policy.hidden;
-}
-
 base::Result<int> RunCachePlan(const CachePlanFlags& flags) {
   CacheQuestion question;
   KV_TRY(question.model, ModelOf(flags));
@@ -237,11 +230,6 @@ base::Result<int> RunCachePlan(const CachePlanFlags& flags) {
   }
   if (!flags.kv.empty()) {
     KV_TRY(TakePolicy(flags, question));
-  } else if (RunsAsItIs(question)) {
-    // The running cache frees what the model's own windows have passed.
-    question.kv =
-        kvcache::CachePolicy::Full(question.model.shape.layers, question.model.shape.kv_heads);
-    LimitWindows(question);
   }
   question.memory_bytes = flags.memory;
   question.measured = flags.gb_per_s == 0;

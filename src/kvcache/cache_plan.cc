@@ -135,7 +135,6 @@ Result<void> CheckPolicy(const PlanShape& shape, const PlanPolicy& policy) {
   if (policy.sinks != 0 && policy.window == 0) {
     return MakeError(ErrorCode::kUsage, "sinks is {}, but there is no window", policy.sinks);
   }
-  }
   if (policy.value_dtype && (policy.hidden || shape.latent_dim != 0)) {
     return MakeError(ErrorCode::kUsage, "value_dtype is {}, but this cache holds no V of its own",
                      PlanDTypeName(*policy.value_dtype));

@@ -187,8 +187,10 @@ void Batch::Reserve(std::vector<StepShare>& shares) {
     const auto reserved = cache_.cache(share.sequence->id()).Reserve(share.end - share.begin);
     if (reserved) {
       ++i;
-    } else if (GiveWay(shares)) {
-    } else if (share.end - share.begin > 1) {
+      continue;
+    }
+    if (GiveWay(shares)) continue;
+    if (share.end - share.begin > 1) {
       Resize(share, (share.end - share.begin) / 2);
     } else {
       share.error = reserved.error();

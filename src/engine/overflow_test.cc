@@ -206,6 +206,22 @@ TEST(OverflowTest, RotaryWindowsWriteWithoutEndInConstantMemory) {
     if (first.empty()) first = tokens;
     EXPECT_EQ(tokens, first);
   }
+  // A prompt whose first step would need more than the budget holds is read in smaller ones.
+  GenerateRequest read = request;
+  read.prompt = Prompt(300, 2, vocabulary.size());
+  read.max_tokens = 20;
+  options.step_tokens = 512;
+  std::vector<std::vector<TokenId>> answers;
+  for (const std::uint64_t budget_blocks : {4u, 400u}) {
+    const auto geometry =
+        kvcache::CacheGeometry::Make(model->shape().Cache(16, options.policy)).value();
+    options.kv_budget_bytes = budget_blocks * geometry.block_bytes();
+    const auto report = Generator::Make(*model, vocabulary, team, options).value()->Run({&read, 1});
+    ASSERT_TRUE(report) << report.error().message;
+    answers.push_back(TokensOf(report.value().results[0].choices[0]));
+    EXPECT_EQ(report.value().steps > 20, budget_blocks == 4);
+  }
+  EXPECT_EQ(answers[0], answers[1]);
   options.policy = std::nullopt;
   const auto bounded = Generator::Make(*model, vocabulary, team, options);
   const auto report = bounded.value()->Run({&request, 1});

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -33,7 +32,7 @@ base::Result<std::uint64_t> BudgetFor(const model::ModelShape& shape,
   const std::uint64_t positions = shape.MaxPositions(geometry);
   const std::optional<std::uint64_t> bytes = base::CheckedMul(
       sequences, geometry.PeakBytes(positions, shape.context) + geometry.block_bytes());
-  if (bytes) return std::max(*bytes, geometry.block_bytes());
+  if (bytes) return *bytes;
   return MakeError(ErrorCode::kUsage,
                    "a cache for {} sequences of {} tokens is larger than 2^64 bytes", sequences,
                    positions);

@@ -59,6 +59,12 @@ function(kvasir_layer name)
   endif()
   add_library(kvasir_${name} STATIC ${sources})
   target_link_libraries(kvasir_${name} PUBLIC ${ARG_DEPS} PRIVATE kvasir_flags)
+  # One set of objects for the program, the static library and the shared one, which shows only
+  # what include/kvasir/ marks. Hidden functions are called as directly as without -fPIC. Messages
+  # of KV_CHECK name files within the tree, so that where it lies changes no byte.
+  set_target_properties(kvasir_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                        CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(kvasir_${name} PRIVATE -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
   if(KVASIR_TESTS AND tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE kvasir_${name} kvasir_flags GTest::gmock

@@ -1,7 +1,7 @@
 // Reads JSON files: untrusted text in, a tree of values out.
 //
-// Source: RFC 8259, read by nlohmann's parser. Beyond it, an object must not have two members of one
-// name: of two values one would win without a sign.
+// Source: RFC 8259, read by nlohmann's parser. Beyond it, an object must not have two members of
+// one name: of two values one would win without a sign.
 #ifndef KVASIR_FORMATS_JSON_DOCUMENT_H_
 #define KVASIR_FORMATS_JSON_DOCUMENT_H_
 
@@ -57,6 +57,7 @@ class JsonNode {
   std::string Text() const;
 
  private:
+  friend class JsonBuilder;
   friend class JsonDocument;
   friend class JsonItems;
   struct Slot {
@@ -113,8 +114,8 @@ class JsonItems {
 // value takes less than two bytes.
 class JsonDocument {
  public:
-  // kIo if the file cannot be read; kBadData (naming file and byte) if it is not JSON, has an object
-  // with two members of one name, is nested too deep or too long.
+  // kIo if the file cannot be read; kBadData (naming file and byte) if it is not JSON, has an
+  // object with two members of one name, is nested too deep or too long.
   static base::Result<JsonDocument> Open(base::Env& env, const std::string& path);
   // The same from text; `name` stands in messages.
   static base::Result<JsonDocument> Parse(std::string_view text, std::string name);

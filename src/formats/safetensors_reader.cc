@@ -133,8 +133,10 @@ Result<std::string_view> ReadHeader(ByteCursor& in) {
   if (length > in.left()) {
     const std::uint64_t swapped = __builtin_bswap64(length);
     if (swapped > 0 && swapped <= in.left()) {
-      return BadFile(in.file(), 0, "the header's length, {}, is big-endian; only little-endian "
-                     "is read", swapped);
+      return BadFile(in.file(), 0,
+                     "the header's length, {}, is big-endian; only little-endian "
+                     "is read",
+                     swapped);
     }
     return BadFile(in.file(), 0, "the header takes {} bytes, but {} are left in the file", length,
                    in.left());
@@ -192,11 +194,10 @@ Result<void> SafetensorsFile::ReadTensors(std::string_view header,
     KV_TRY(auto tensor, TensorEntry(name_, item).Read(data));
     tensors_.push_back(std::move(tensor));
   }
-  std::stable_sort(tensors_.begin(), tensors_.end(),
-                   [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
-                     return std::pair(a.data.data(), a.data.size()) <
-                            std::pair(b.data.data(), b.data.size());
-                   });
+  std::stable_sort(
+      tensors_.begin(), tensors_.end(), [](const SafetensorsTensor& a, const SafetensorsTensor& b) {
+        return std::pair(a.data.data(), a.data.size()) < std::pair(b.data.data(), b.data.size());
+      });
   return base::Success();
 }
 

@@ -29,9 +29,9 @@ void SafetensorsWriter::Add(std::string_view name, const tensor::Shape& shape, t
   KV_CHECK(data.size() == tensor::BytesOf(dtype, shape.ElementCount().value()));
   header_ += ',';
   AppendJsonString(name, header_);
-  header_ += fmt::format(R"(:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
-                         TypeName(dtype), fmt::join(shape.dims(), ","), data_.size(),
-                         data_.size() + data.size());
+  header_ +=
+      fmt::format(R"(:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", TypeName(dtype),
+                  fmt::join(shape.dims(), ","), data_.size(), data_.size() + data.size());
   AppendBytes(data_, data);
 }
 

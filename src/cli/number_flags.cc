@@ -178,4 +178,14 @@ CLI::Option* AddFloat(CLI::App* command, const std::string& flags, double& value
       help);
 }
 
+CLI::Option* AddFloat(CLI::App* command, const std::string& flags, std::optional<double>& value,
+                      FloatRange range, const std::string& help) {
+  return AddParsed(
+      command, flags, value,
+      [range](std::string_view name, std::string_view text) {
+        return ParseFloat(name, text, range);
+      },
+      help);
+}
+
 }  // namespace kvasir::cli

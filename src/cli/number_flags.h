@@ -56,6 +56,8 @@ CLI::Option* AddFloat(CLI::App* command, const std::string& flags, float& value,
                       const std::string& help);
 CLI::Option* AddFloat(CLI::App* command, const std::string& flags, double& value, FloatRange range,
                       const std::string& help);
+CLI::Option* AddFloat(CLI::App* command, const std::string& flags, std::optional<double>& value,
+                      FloatRange range, const std::string& help);
 
 }  // namespace kvasir::cli
 

@@ -76,6 +76,9 @@ base::Result<void> CheckMemory(const TrainFlags& flags, const TrainCorpus& corpu
       "lower --micro-batch (the result stays the same), --context, --layers, --dim or --ffn");
 }
 
+// Not by {fmt}, which throws where stderr takes no more.
+void Tell(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
 void PrintResult(const TrainFlags& flags, const training::Trainer& trainer,
                  const training::BestModel& best, const training::RunResult& result) {
   const std::uint64_t parameters = model::ParameterCount(trainer.config());
@@ -96,7 +99,7 @@ void PrintResult(const TrainFlags& flags, const training::Trainer& trainer,
   if (best.measured()) {
     fmt::print(", best held-out loss {:.5f} nats per token (step {})", best.loss, best.step);
   } else if (!best.held_out.empty()) {
-    fmt::print(", not yet measured on --val: these are the last weights, not the best");
+    fmt::print(", not yet measured on held-out text: these are the last weights, not the best");
   }
   fmt::print("\n");
   if (result.stopped && !flags.checkpoint.empty()) fmt::print("go on with --resume\n");
@@ -126,7 +129,7 @@ void HandleSignals() {
 base::Result<int> Train(TrainFlags flags) {
   base::Env& env = base::Env::Default();
   KV_TRY(CheckTrainFlags(flags));
-  KV_TRY(const TrainCorpus corpus, ReadTrainCorpus(env, flags.texts, flags.held_out));
+  KV_TRY(const TrainCorpus corpus, ReadTrainCorpus(env, flags.Sources()));
   flags.config.vocab = corpus.vocabulary.pieces.size();
   const std::size_t threads = flags.threads == 0 ? base::ThreadTeam::PhysicalCores()
                                                  : static_cast<std::size_t>(flags.threads);
@@ -145,6 +148,7 @@ base::Result<int> Train(TrainFlags flags) {
     }
   }
   KV_TRY(auto progress, TrainProgress::Open(flags.Paths().log, flags.resume, *trainer));
+  if (flags.held_out.empty()) Tell(DescribeHeldOut(corpus));
   HandleSignals();
   auto result = training::RunTraining(*trainer, best, env, corpus.vocabulary, MakeRunOptions(flags),
                                       [&](const training::Progress& p) { progress->Show(p); });

@@ -1,11 +1,15 @@
 #include "cli/train_corpus.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/character_count.h"
 #include "base/utf8.h"
+#include "cli/train_texts.h"
 #include "tokenizer/character_tokenizer.h"
 #include "tokenizer/character_vocabulary.h"
 
@@ -15,6 +19,11 @@ namespace {
 using base::ErrorCode;
 using base::MakeError;
 
+// Of what is held out where no flag says how much.
+constexpr double kDefaultShare = 0.05;
+constexpr std::uint64_t kDefaultMostBytes = 128 * 1024;
+constexpr std::uint64_t kDefaultLeastBytes = 1024;
+
 base::Result<std::string> ReadText(base::Env& env, const std::string& path) {
   KV_TRY(const auto file, env.Map(path));
   if (file->text().empty()) return MakeError(ErrorCode::kBadData, "'{}' is empty", path);
@@ -22,6 +31,10 @@ base::Result<std::string> ReadText(base::Env& env, const std::string& path) {
   if (invalid) {
     return MakeError(ErrorCode::kBadData, "'{}' is not UTF-8: byte 0x{:02X} at offset {}", path,
                      static_cast<std::uint8_t>(file->text()[*invalid]), *invalid);
+  }
+  const std::size_t zero = file->text().find('\0');
+  if (zero != std::string_view::npos) {
+    return MakeError(ErrorCode::kBadData, "'{}' is no text: byte 0x00 at offset {}", path, zero);
   }
   return std::string(file->text());
 }
@@ -41,31 +54,99 @@ std::vector<base::TokenId> Untrained(const tokenizer::VocabularySpec& vocabulary
   return untrained;
 }
 
-}  // namespace
+// Texts of which nothing can be learned are a mistake, most likely of their maker.
+base::Result<void> CheckVaried(std::span<const std::string> texts) {
+  std::string_view first;
+  for (std::string_view rest : texts) {
+    while (!rest.empty()) {
+      const std::string_view character = rest.substr(0, base::DecodeUtf8(rest).bytes);
+      rest.remove_prefix(character.size());
+      if (std::string_view(" \t\r\n").find(character) != std::string_view::npos) continue;
+      if (first.empty()) first = character;
+      if (character != first) return base::Success();
+    }
+  }
+  if (first.empty()) return MakeError(ErrorCode::kBadData, "the text has nothing but blanks");
+  return MakeError(ErrorCode::kBadData,
+                   "the text is one character, '{}', again and again: there is nothing to learn",
+                   first);
+}
 
-base::Result<TrainCorpus> ReadTrainCorpus(base::Env& env, const std::vector<std::string>& texts,
-                                          const std::string& held_out) {
-  std::string text, measured;
-  for (const std::string& path : texts) {
-    KV_TRY(const std::string part, ReadText(env, path));
-    text += part;
+// Moves what is to be held out of the texts from them.
+void HoldOut(const TrainSources& sources, std::span<const std::string> texts, TrainCorpus& corpus) {
+  training::SplitOptions options;
+  options.share = sources.share.value_or(kDefaultShare);
+  options.seed = sources.seed;
+  if (!sources.share) options.max_bytes = kDefaultMostBytes;
+  training::TextSplit split = training::SplitTexts(texts, options);
+  const bool too_small = split.held_out.size() < kDefaultLeastBytes ||
+                         base::CountCharacters(split.text) <= sources.context;
+  if (!sources.share && too_small) {
+    for (const std::string& text : texts) corpus.text_bytes += text;
+    return;
   }
-  if (!held_out.empty()) {
-    KV_TRY(measured, ReadText(env, held_out));
-  }
-  const std::string_view both[] = {text, measured};
-  TrainCorpus corpus;
+  corpus.text_bytes = std::move(split.text);
+  corpus.held_out_bytes = std::move(split.held_out);
+  split.text.clear();
+  split.held_out.clear();
+  corpus.split = std::move(split);
+}
+
+base::Result<void> Tokenize(TrainCorpus& corpus) {
+  const std::string_view both[] = {corpus.text_bytes, corpus.held_out_bytes};
   KV_TRY(corpus.vocabulary, tokenizer::BuildCharacterVocabulary(both));
   KV_TRY(auto vocabulary, tokenizer::Vocabulary::Make(corpus.vocabulary));
   KV_TRY(const auto characters, tokenizer::CharacterTokenizer::Make(std::move(vocabulary)));
-  KV_TRY(corpus.text, characters->Encode(text));
-  KV_TRY(corpus.held_out, characters->Encode(measured));
-  if (!held_out.empty() && corpus.held_out.size() < 2) {
-    return MakeError(ErrorCode::kBadData, "'{}' has {} token; held-out text needs at least 2",
-                     held_out, corpus.held_out.size());
-  }
+  KV_TRY(corpus.text, characters->Encode(corpus.text_bytes));
+  KV_TRY(corpus.held_out, characters->Encode(corpus.held_out_bytes));
   corpus.vocabulary.untrained = Untrained(corpus.vocabulary, corpus.text);
+  return base::Success();
+}
+
+}  // namespace
+
+base::Result<TrainCorpus> ReadTrainCorpus(base::Env& env, const TrainSources& sources) {
+  KV_TRY(const std::vector<std::string> paths, ExpandTexts(sources.texts));
+  TrainCorpus corpus;
+  corpus.files = paths.size();
+  std::vector<std::string> texts;
+  for (const std::string& path : paths) {
+    if (!texts.empty() && !texts.back().ends_with('\n')) texts.back() += '\n';
+    KV_TRY(texts.emplace_back(), ReadText(env, path));
+  }
+  KV_TRY(CheckVaried(texts));
+  if (sources.held_out.empty() && sources.share != 0.0) {
+    HoldOut(sources, texts, corpus);
+  } else {
+    for (const std::string& text : texts) corpus.text_bytes += text;
+  }
+  if (!sources.held_out.empty()) {
+    KV_TRY(corpus.held_out_bytes, ReadText(env, sources.held_out));
+  }
+  KV_TRY(Tokenize(corpus));
+  if (corpus.held_out.size() >= 2) return corpus;
+  if (!sources.held_out.empty()) {
+    return MakeError(ErrorCode::kBadData, "'{}' has {} token; held-out text needs at least 2",
+                     sources.held_out, corpus.held_out.size());
+  }
+  if (corpus.split) {
+    return MakeError(ErrorCode::kBadData,
+                     "--val-share {} of this text is {} tokens; held-out text needs at least 2",
+                     *sources.share, corpus.held_out.size());
+  }
   return corpus;
+}
+
+std::string DescribeHeldOut(const TrainCorpus& corpus) {
+  if (!corpus.split) return "nothing is held out, so the last weights are kept";
+  const std::uint64_t held_out = base::CountCharacters(corpus.held_out_bytes);
+  const std::uint64_t all = held_out + base::CountCharacters(corpus.text_bytes);
+  const std::string what =
+      corpus.split->unit == training::DocumentUnit::kEnd
+          ? "the end of the text is held out"
+          : fmt::format("{} of {} {} are held out", corpus.split->held_out_documents,
+                        corpus.split->documents, training::DocumentUnitName(corpus.split->unit));
+  return fmt::format("{}: {} of {} characters", what, held_out, all);
 }
 
 }  // namespace kvasir::cli

@@ -20,29 +20,81 @@ class TrainCorpusTest : public testing::Test {
     EXPECT_TRUE(base::WriteFileAtomic(base::Env::Default(), path, content).has_value());
     return path;
   }
+  static base::Result<TrainCorpus> Read(const TrainSources& sources) {
+    return ReadTrainCorpus(base::Env::Default(), sources);
+  }
   std::string home_;
 };
 
 TEST_F(TrainCorpusTest, WhatTheTrainingTextLacksIsUntrained) {
   const std::string one = Put("one", "春 风"), two = Put("two", "月"), val = Put("val", "人月a风");
-  const auto corpus = ReadTrainCorpus(base::Env::Default(), {one, two}, val).value();
-  EXPECT_EQ(corpus.text.size(), 4u);
+  const auto corpus = Read({.texts = {one, two}, .held_out = val}).value();
+  EXPECT_EQ(corpus.text_bytes, "春 风\n月");
+  EXPECT_EQ(corpus.text.size(), 5u);
   ASSERT_EQ(corpus.held_out.size(), 4u);
-  EXPECT_EQ(corpus.vocabulary.pieces.size(), 3u + 256 + 6);
+  EXPECT_EQ(corpus.vocabulary.pieces.size(), 3u + 256 + 7);
   std::vector<std::string> untrained;
   for (base::TokenId id : corpus.vocabulary.untrained) {
     untrained.push_back(corpus.vocabulary.pieces[id]);
   }
   EXPECT_EQ(untrained, (std::vector<std::string>{"a", "人"}));  // No special or byte token.
-  EXPECT_TRUE(
-      ReadTrainCorpus(base::Env::Default(), {one}, "").value().vocabulary.untrained.empty());
+  EXPECT_TRUE(Read({.texts = {one}}).value().vocabulary.untrained.empty());
+}
+
+TEST_F(TrainCorpusTest, HoldsDocumentsOut) {
+  std::string poems;
+  for (int i = 0; i < 2000; ++i) poems += "poem " + std::to_string(10000 + i) + "\n\n";
+  const std::string all = Put("poems", poems);
+  const auto corpus = Read({.texts = {all}}).value();
+  ASSERT_TRUE(corpus.split.has_value());
+  EXPECT_EQ(corpus.split->unit, training::DocumentUnit::kParagraph);
+  EXPECT_EQ(corpus.split->held_out_documents, 100u);
+  EXPECT_EQ(corpus.held_out_bytes.size(), poems.size() / 20);
+  EXPECT_EQ(corpus.held_out.size(), poems.size() / 20);
+  EXPECT_EQ(corpus.text.size() + corpus.held_out.size(), poems.size());
+  EXPECT_TRUE(Read({.texts = {all}, .share = 0.0}).value().held_out.empty());
+  EXPECT_FALSE(Read({.texts = {all}, .share = 0.0}).value().split.has_value());
+  EXPECT_EQ(Read({.texts = {all}, .share = 0.5}).value().split->held_out_documents, 1000u);
+  EXPECT_NE(Read({.texts = {all}, .seed = 2}).value().held_out_bytes, corpus.held_out_bytes);
+  // --val says it all.
+  const auto given = Read({.texts = {all}, .held_out = all}).value();
+  EXPECT_EQ(given.text_bytes, poems);
+  EXPECT_FALSE(given.split.has_value());
+}
+
+TEST_F(TrainCorpusTest, SmallTextsAreKeptWholeUnlessAsked) {
+  std::string lines;
+  for (int i = 0; i < 100; ++i) lines += "line " + std::to_string(100 + i) + "\n";
+  const std::string text = Put("text", lines);
+  EXPECT_EQ(Read({.texts = {text}}).value().text_bytes, lines);
+  EXPECT_EQ(Read({.texts = {text}, .share = 0.1}).value().split->held_out_documents, 10u);
+  const auto refused = Read({.texts = {text}, .share = 0.001});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("--val-share 0.001 of this text is 0 tokens"),
+            std::string::npos);
+  // Held out must not be what the model's context needs.
+  std::string large;
+  for (int i = 0; i < 1000; ++i) large += lines;
+  const std::string long_text = Put("long", large);
+  EXPECT_TRUE(Read({.texts = {long_text}, .context = 1000}).value().split.has_value());
+  EXPECT_FALSE(Read({.texts = {long_text}, .context = 1u << 20}).value().split.has_value());
+}
+
+TEST_F(TrainCorpusTest, AFolderIsItsFiles) {
+  std::filesystem::create_directories(home_ + "/book");
+  Put("book/2", "风\n");
+  Put("book/10", "春");
+  const auto corpus = Read({.texts = {home_ + "/book"}}).value();
+  EXPECT_EQ(corpus.text_bytes, "春\n风\n");
+  EXPECT_EQ(corpus.files, 2u);
 }
 
 TEST_F(TrainCorpusTest, RefusesWhatIsNoText) {
   const std::string good = Put("good", "春风"), empty = Put("empty", ""),
-                    binary = Put("binary", "春\xff"), short_one = Put("short", "月");
+                    binary = Put("binary", "春\xff"), short_one = Put("short", "月"),
+                    zero = Put("zero", std::string("春\0风", 7));
   const auto message = [&](const std::vector<std::string>& texts, const std::string& val) {
-    const auto read = ReadTrainCorpus(base::Env::Default(), texts, val);
+    const auto read = Read({.texts = texts, .held_out = val});
     return read ? std::string() : read.error().message;
   };
   EXPECT_EQ(message({good}, good), "");
@@ -53,9 +105,14 @@ TEST_F(TrainCorpusTest, RefusesWhatIsNoText) {
     EXPECT_EQ(of(empty), "'" + empty + "' is empty");
     EXPECT_NE(of(binary).find("'" + binary + "' is not UTF-8: byte 0xFF at offset 3"),
               std::string::npos);
+    EXPECT_EQ(of(zero), "'" + zero + "' is no text: byte 0x00 at offset 3");
     EXPECT_NE(of(home_ + "/none").find("none"), std::string::npos);
   }
   EXPECT_NE(message({good}, short_one).find("at least 2"), std::string::npos);
+  EXPECT_NE(
+      message({Put("same", "月月\n月 "), Put("same2", "月")}, "").find("'月', again and again"),
+      std::string::npos);
+  EXPECT_NE(message({Put("blank", " \n\t")}, "").find("nothing but blanks"), std::string::npos);
 }
 
 }  // namespace

@@ -21,9 +21,12 @@ CLI::Option* AddPath(CLI::App* command, const std::string& flags, std::string& v
 }
 
 void AddFileFlags(CLI::App* command, TrainFlags& flags) {
-  command->add_option("text", flags.texts, "Text files, UTF-8, read in this order")->required();
+  command->add_option("text", flags.texts, "Text files and folders of them, UTF-8, read in this order")->required();
   AddPath(command, "-o,--output", flags.output, "The model file to write (GGUF)")->required();
   AddPath(command, "--val", flags.held_out, "Held-out text; the best model on it is kept");
+  AddFloat(command, "--val-share", flags.held_out_share, {0, 0.9},
+           "Without --val: the share of the texts that is held out, by whole documents; 0 = none "
+           "(0.05, at most 128 KiB, nothing of small texts)");
   command->add_option("--arch", flags.arch, "Architecture (gpt2)")->check(CLI::IsMember({"gpt2"}));
   command->add_option("--tokenizer", flags.tokenizer, "Kind of vocabulary (char)")
       ->check(CLI::IsMember({"char"}));
@@ -41,6 +44,20 @@ void AddShapeFlags(CLI::App* command, TrainFlags& flags) {
   command->add_flag("--tied", flags.config.tied_head, "Share the output matrix with the embedding");
 }
 
+void AddScheduleFlags(CLI::App* command, training::TrainOptions& options) {
+  command
+      ->add_option_function<std::string>(
+          "--schedule",
+          [&options](const std::string& name) {
+            options.schedule =
+                name == "wsd" ? training::Schedule::kWsd : training::Schedule::kCosine;
+          },
+          "How the rate falls: cosine, or wsd: level, then a line down over --decay (cosine)")
+      ->check(CLI::IsMember({"cosine", "wsd"}));
+  AddFloat(command, "--decay", options.decay_share, {0, 1},
+           "Share of the steps in which wsd's rate falls (0.2)");
+}
+
 void AddStepFlags(CLI::App* command, TrainFlags& flags) {
   AddUint(command, "--steps", flags.options.steps, {1, 1000000000}, "Steps (1000)");
   AddUint(command, "--stop-at", flags.stop_at, {1, 1000000000},
@@ -53,6 +70,7 @@ void AddStepFlags(CLI::App* command, TrainFlags& flags) {
   AddFloat(command, "--lr", flags.options.learning_rate, {1e-9, 10}, "Peak learning rate (0.001)");
   AddFloat(command, "--final-lr", flags.options.final_rate, {0, 1},
            "Share of it at the end (0.05)");
+  AddScheduleFlags(command, flags.options);
   AddUint(command, "--warmup", flags.options.warmup, {0, 1000000000}, "Warm-up steps (100)");
   AddFloat(command, "--dropout", flags.options.dropout, {0, 0.9}, "Dropout probability (0)");
   AddFloat(command, "--weight-decay", flags.options.weight_decay, {0, 10}, "Weight decay (0.1)");
@@ -63,7 +81,7 @@ void AddStepFlags(CLI::App* command, TrainFlags& flags) {
 
 void AddRunFlags(CLI::App* command, TrainFlags& flags) {
   AddUint(command, "--eval-every", flags.eval_every, {1, 1000000000},
-          "Steps between evaluations of --val (250)");
+          "Steps between evaluations of held-out text (250)");
   AddPath(command, "--checkpoint", flags.checkpoint, "Directory for what --resume needs");
   AddUint(command, "--checkpoint-every", flags.checkpoint_every, {1, 1000000000},
           "Steps between checkpoints (250)");
@@ -96,6 +114,9 @@ base::Result<void> CheckTrainFlags(TrainFlags& flags) {
     return MakeError(ErrorCode::kUsage,
                      "--dim {} with --heads {} makes {} channels a head; allowed are 1 to {}",
                      config.embedding, config.heads, config.head_dim(), kernels::kMaxHeadDim);
+  }
+  if (!flags.held_out.empty() && flags.held_out_share) {
+    return MakeError(ErrorCode::kUsage, "--val and --val-share exclude each other");
   }
   if (flags.resume && flags.checkpoint.empty()) {
     return MakeError(ErrorCode::kUsage, "--resume needs --checkpoint DIR to resume from");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/train_corpus.h"
 #include "cli/train_files.h"
 #include "model/gpt2_config.h"
 #include "training/options.h"
@@ -23,12 +24,16 @@ struct TrainFlags {
   std::uint64_t threads = 0;  // 0: the physical cores.
   model::Gpt2Config config;
   training::TrainOptions options;
+  std::optional<double> held_out_share;
   std::uint64_t eval_every = 250, checkpoint_every = 250;
   std::optional<std::uint64_t> stop_at;
   std::optional<std::uint64_t> feed_forward, shards;
 
   TrainPaths Paths() const {
     return {texts, held_out, output, log.empty() ? output + ".log" : log, checkpoint};
+  }
+  TrainSources Sources() const {
+    return {texts, held_out, held_out_share, options.seed, config.context};
   }
 };
 

@@ -17,7 +17,7 @@ namespace {
 using base::ErrorCode;
 using base::MakeError;
 
-constexpr std::uint32_t kVersion = 2;  // Of this layout; another is refused.
+constexpr std::uint32_t kVersion = 3;  // Of this layout; another is refused.
 
 using Bytes = std::span<const std::byte>;
 
@@ -88,7 +88,7 @@ base::Result<void> CheckSameRun(const std::string& path, const Numbers& numbers,
     error = MakeError(ErrorCode::kBadData,
                       "checkpoint '{}' belongs to another text, shape or setting", path);
   } else if (numbers.held_out != own.held_out) {
-    error = MakeError(ErrorCode::kBadData, "checkpoint '{}' belongs to {} --val text", path,
+    error = MakeError(ErrorCode::kBadData, "checkpoint '{}' belongs to {} held-out text", path,
                       numbers.held_out == 0 ? "a run without a"
                       : own.held_out == 0   ? "a run with a"
                                             : "another");
@@ -124,6 +124,8 @@ std::uint64_t Trainer::Fingerprint() const {
                                   Bits(options_.learning_rate),
                                   Bits(options_.final_rate),
                                   options_.warmup,
+                                  static_cast<std::uint64_t>(options_.schedule),
+                                  Bits(options_.decay_share),
                                   Bits(options_.beta1),
                                   Bits(options_.beta2),
                                   Bits(options_.epsilon),

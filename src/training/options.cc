@@ -1,9 +1,6 @@
 #include "training/options.h"
 
-#include <algorithm>
 #include <string_view>
-
-#include "kernels/scalar_math.h"
 
 namespace kvasir::training {
 namespace {
@@ -32,22 +29,13 @@ base::Result<void> CheckOptions(const TrainOptions& o) {
   KV_TRY(InRange("--lr", o.learning_rate, 1e-9, 10));
   KV_TRY(InRange("--final-lr", o.final_rate, 0, 1));
   KV_TRY(InRange("--warmup", static_cast<double>(o.warmup), 0, 1e9));
+  KV_TRY(InRange("--decay", o.decay_share, 0, 1));
   KV_TRY(InRange("--beta1", o.beta1, 0, 0.999999));
   KV_TRY(InRange("--beta2", o.beta2, 0, 0.999999));
   KV_TRY(InRange("--epsilon", o.epsilon, 1e-12, 1));
   KV_TRY(InRange("--weight-decay", o.weight_decay, 0, 10));
   KV_TRY(InRange("--clip", o.clip, 0, 1e9));
   return InRange("--dropout", o.dropout, 0, 0.9);
-}
-
-double LearningRate(const TrainOptions& options, std::uint64_t step) {
-  const auto s = static_cast<double>(step);
-  const auto warmup = static_cast<double>(options.warmup);
-  if (s < warmup) return options.learning_rate * (s + 1) / (warmup + 1);
-  const double rest = std::max(1.0, static_cast<double>(options.steps) - warmup);
-  const double progress = std::min(1.0, (s - warmup) / rest);
-  const double cosine = 0.5 * (1.0 + kernels::CosF64(3.141592653589793 * progress));
-  return options.learning_rate * (options.final_rate + (1.0 - options.final_rate) * cosine);
 }
 
 }  // namespace kvasir::training

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/result.h"
-#include "model/gpt2_config.h"
+#include "training/schedule.h"
 
 namespace kvasir::training {
 
@@ -16,8 +16,10 @@ struct TrainOptions {
   std::uint64_t shards = 4;       // R8: parts of the batch whose gradients are added in order.
   std::uint64_t micro_batch = 8;  // Sequences computed together; changes no bit.
   double learning_rate = 1e-3;    // At the end of the warm-up.
-  double final_rate = 0.05;       // Share of it that the cosine ends at.
+  double final_rate = 0.05;       // Share of it that the schedule ends at.
   std::uint64_t warmup = 100;     // Steps.
+  Schedule schedule = Schedule::kCosine;
+  double decay_share = 0.2;  // Of the steps, at their end: Schedule::kWsd's decay.
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
@@ -28,9 +30,6 @@ struct TrainOptions {
 
 // kUsage naming the flag, its value and what is allowed.
 base::Result<void> CheckOptions(const TrainOptions& options);
-
-// Learning rate of a step (from 0): linear warm-up, then a cosine down to final_rate of the peak.
-double LearningRate(const TrainOptions& options, std::uint64_t step);
 
 }  // namespace kvasir::training
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Measures the server on this machine: what HTTP costs, warm prompts, overload, waiting.
 
-    bench/serve.py --program build/release/kvasir [--layers 4 --dim 128] [--seconds 10]
-                   [--only NAME]
+    ninja -C build/release kvasir stream_load
+    bench/serve.py --program build/release/kvasir --client build/release/stream_load
+                   [--layers 4 --dim 128] [--seconds 10] [--only NAME]
 
 Each line is one measurement, as JSON. Clients run on the same machine and take their share of it.
 The model has random weights (llama, heads of 32 or 64); it is written to a temporary file.
@@ -13,8 +14,6 @@ import array
 import json
 import pathlib
 import random
-import selectors
-import socket
 import statistics
 import subprocess
 import sys
@@ -62,74 +61,67 @@ def write_model(path, layers, dim, context):
     gguf_file.write(path, metadata, tensors, lambda count: weights(rng, count))
 
 
-class Stream:
-    """One streamed completion; counts events as they come."""
+class Client:
+    """Runs the client program, which costs little of the machine; see bench/stream_load.cc."""
 
-    def __init__(self, server, body):
-        self.times, self.done, self.status, self.head = [], False, 0, b""
-        self.begin = time.perf_counter()
-        self.socket = socket.create_connection(("127.0.0.1", server.port))
-        text = json.dumps({"model": server.model, "stream": True, **body}).encode()
-        self.socket.sendall(
-            b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
-        self.socket.setblocking(False)
+    def __init__(self, program, server, folder):
+        self.program, self.server, self.folder = program, server, pathlib.Path(folder)
 
-    def read(self):
-        try:
-            data = self.socket.recv(1 << 16)
-        except BlockingIOError:
-            return
-        now = time.perf_counter()
-        if self.status == 0:
-            self.head += data
-            if len(self.head) > 12:
-                self.status = int(self.head[9:12])
-        self.times += [now] * data.count(b'"finish_reason":null')
-        if not data:
-            self.done = True
-            self.socket.close()
+    def file(self, name, bodies):
+        path = self.folder / name
+        path.write_text("".join(json.dumps({"model": self.server.model, "stream": True, **body})
+                                + "\n" for body in bodies), encoding="utf-8")
+        return path
 
-
-def run(streams, until=None):
-    """Reads them all to their ends, or until a moment."""
-    with selectors.DefaultSelector() as selector:
-        for stream in streams:
-            selector.register(stream.socket, selectors.EVENT_READ, stream)
-        left = len(streams)
-        while left and (until is None or time.perf_counter() < until):
-            for key, _ in selector.select(0.1):
-                stream = key.data
-                stream.read()
-                if stream.done:
-                    selector.unregister(key.fileobj)
-                    left -= 1
+    def run(self, timed=None, load=None, **flags):
+        """Its report, with the seconds of processor that the server took meanwhile."""
+        command = [self.program, "--port", str(self.server.port)]
+        for name, bodies in (("timed", timed), ("load", load)):
+            if bodies:
+                command += [f"--{name}", str(self.file(name, bodies))]
+        for name, value in flags.items():
+            command += [f"--{name.replace('_', '-')}", str(value)]
+        before = self.server.cpu_seconds()
+        done = subprocess.run(command, capture_output=True, check=True)
+        report = json.loads(done.stdout)
+        report["server_cpu_seconds"] = self.server.cpu_seconds() - before
+        for stream in report["streams"]:
+            if stream["status"] != 200:
+                raise RuntimeError(f"a stream was answered {stream['status']}")
+        return report
 
 
 def prompt(rng, count):
     return [rng.randrange(HEADS, VOCAB) for _ in range(count)]
 
 
-def throughput(server, model, program, threads):
-    """32 streams of 100 tokens, from when all have begun to when the first ends; and the bare
-    model's steps, by `bench batch`, in turn."""
+def throughput(client, model, flags):
+    """32 streams of 100 tokens, from their first request to the last token of the last; and the
+    engine alone with as many, by `bench engine`, in turn. The client looks 200 times a second at
+    what has come, so that it takes little of the cores; eager_tokens_per_s is with one that reads
+    each token at once."""
     rng = random.Random(2)
-    served, bare = [], []
-    for _ in range(5):
-        streams = [Stream(server, {"prompt": prompt(rng, 16), "max_tokens": 100, "seed": i})
-                   for i in range(32)]
-        run(streams)
-        begin = max(stream.times[0] for stream in streams)
-        end = min(stream.times[-1] for stream in streams)
-        tokens = sum(1 for s in streams for t in s.times if begin < t <= end)
-        served.append(tokens / (end - begin))
-        done = subprocess.run([program, "bench", "batch", "-m", model, "--sequences", "32",
-                               "--tokens", "100", "--repetitions", "3", "--threads", str(threads),
-                               "--json"], capture_output=True, check=True)
-        bare.append(next(iter(find(json.loads(done.stdout), "tokens_per_s"))))
-    return {"streams": 32, "tokens_per_s": statistics.median(served),
-            "bare_tokens_per_s": statistics.median(bare),
-            "share": statistics.median(a / b for a, b in zip(served, bare))}
+    rates = {"bare": [], "served": [], "eager": []}
+    share, cpu = [], []
+    for _ in range(flags.repetitions):
+        for name, poll_ms in (("served", 5), ("eager", 0)):
+            bodies = [{"prompt": prompt(rng, 16), "max_tokens": 100, "seed": i} for i in range(32)]
+            report = client.run(timed=bodies, poll_ms=poll_ms)
+            tokens = sum(len(stream["times"]) for stream in report["streams"])
+            if tokens != 3200:
+                raise RuntimeError(f"{tokens} tokens came instead of 3200")
+            rates[name].append(tokens / max(s["times"][-1] for s in report["streams"]))
+            if name == "served":
+                cpu.append(report["client_cpu_seconds"])
+        done = subprocess.run([flags.program, "bench", "engine", "-m", model, "--sequences", "32",
+                               "--tokens", "100", "--repetitions", "3", "--threads",
+                               str(flags.threads), "--json"], capture_output=True, check=True)
+        rates["bare"].append(next(find(json.loads(done.stdout), "tokens_per_s")))
+        share.append(rates["served"][-1] / rates["bare"][-1])
+    median = {name: statistics.median(values) for name, values in rates.items()}
+    return {"streams": 32, "tokens_per_s": median["served"], "bare_tokens_per_s": median["bare"],
+            "share": statistics.median(share), "eager_tokens_per_s": median["eager"],
+            "client_cpu_s": statistics.median(cpu)}
 
 
 def find(value, name):
@@ -142,87 +134,63 @@ def find(value, name):
             yield from find(item, name)
 
 
-def warm(server, length):
+def gaps(stream):
+    return [b - a for a, b in zip(stream["times"], stream["times"][1:])]
+
+
+def warm(client, length):
     """First token of a prompt that is cached whole, against a step of the same length."""
     rng = random.Random(3)
     ids = prompt(rng, length)
     firsts, steps = [], []
     for i in range(12):
-        stream = Stream(server, {"prompt": ids, "max_tokens": 12, "seed": i})
-        run([stream])
+        stream = client.run(timed=[{"prompt": ids, "max_tokens": 12, "seed": i}])["streams"][0]
         if i > 0:
-            firsts.append(stream.times[0] - stream.begin)
-            steps += [b - a for a, b in zip(stream.times, stream.times[1:])]
+            firsts.append(stream["times"][0] - stream["begin"])
+            steps += gaps(stream)
     first, step = statistics.median(firsts), statistics.median(steps)
     return {"prompt": length, "first_token_ms": first * 1e3, "step_ms": step * 1e3,
             "bar_ms": step * 1.5e3 + 1, "within": first <= step * 1.5 + 1e-3}
 
 
-def overload(server, seconds, clients):
+def overload(client, seconds, clients):
     """Answers a second at full load, then with ten times as many requests as that."""
     rng = random.Random(4)
-    body = {"max_tokens": 20}
-
-    def load(rate):
-        """New requests at this rate; None: whenever one ends. Whole answers and refusals a
-        second."""
-        streams, finished, refused = [], 0, 0
-        begin = time.perf_counter()
-        sent = 0
-        while time.perf_counter() < begin + seconds:
-            now = time.perf_counter() - begin
-            while (len(streams) < clients if rate is None else sent < now * rate):
-                streams.append(Stream(server, {"prompt": prompt(rng, 8), "seed": sent, **body}))
-                sent += 1
-            run(streams, time.perf_counter() + 0.02)
-            for stream in [s for s in streams if s.done]:
-                streams.remove(stream)
-                finished += stream.status == 200
-                refused += stream.status == 429
-        elapsed = time.perf_counter() - begin
-        for stream in streams:
-            stream.socket.close()
-        return finished / elapsed, refused / elapsed
-
-    peak, _ = load(None)
+    load = [{"prompt": prompt(rng, 8), "seed": i, "max_tokens": 20} for i in range(1000)]
+    full = client.run(load=load, at_once=clients, seconds=seconds)
+    peak = full["finished"] / full["seconds"]
     time.sleep(1)
-    goodput, refusals = load(10 * peak)
-    return {"peak_per_s": peak, "offered_per_s": 10 * peak, "goodput_per_s": goodput,
-            "refused_per_s": refusals, "share": goodput / peak}
+    over = client.run(load=load, rate=10 * peak, seconds=seconds)
+    goodput = over["finished"] / over["seconds"]
+    return {"peak_per_s": peak, "offered_per_s": over["sent"] / over["seconds"],
+            "goodput_per_s": goodput, "refused_per_s": over["refused"] / over["seconds"],
+            "other": over["other"], "share": goodput / peak,
+            "client_cpu_share": over["client_cpu_seconds"] / over["seconds"]}
 
 
-def waiting(server, seconds, length):
+def waiting(client, seconds, length):
     """Between tokens of 8 streams while long prompts arrive, two at a time."""
     rng = random.Random(5)
-    streams = [Stream(server, {"prompt": prompt(rng, 8), "max_tokens": 4000, "seed": i})
-               for i in range(8)]
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        long = [Stream(server, {"prompt": prompt(rng, length), "max_tokens": 1}) for _ in range(2)]
-        with selectors.DefaultSelector() as selector:
-            for stream in streams + long:
-                if not stream.done:
-                    selector.register(stream.socket, selectors.EVENT_READ, stream)
-            while not all(s.done for s in long) and time.perf_counter() < end + 5:
-                for key, _ in selector.select(0.1):
-                    key.data.read()
-                    if key.data.done:
-                        selector.unregister(key.fileobj)
-    gaps = sorted(b - a for s in streams for a, b in zip(s.times, s.times[1:]))
-    for stream in streams:
-        stream.socket.close()
-    p50, p99 = gaps[len(gaps) // 2], gaps[len(gaps) * 99 // 100]
-    return {"gaps": len(gaps), "p50_ms": p50 * 1e3, "p99_ms": p99 * 1e3, "ratio": p99 / p50}
+    timed = [{"prompt": prompt(rng, 8), "max_tokens": 2000, "seed": i} for i in range(8)]
+    # None begins like another, so that each is read whole.
+    load = [{"prompt": prompt(rng, length), "max_tokens": 1} for _ in range(1000)]
+    report = client.run(timed=timed, load=load, at_once=2, seconds=seconds)
+    between = sorted(gap for stream in report["streams"] for gap in gaps(stream))
+    p50, p99 = between[len(between) // 2], between[len(between) * 99 // 100]
+    return {"gaps": len(between), "long_prompts": report["finished"], "p50_ms": p50 * 1e3,
+            "p99_ms": p99 * 1e3, "ratio": p99 / p50}
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True)
+    parser.add_argument("--client", required=True, help="the program stream_load")
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--repetitions", type=int, default=9)
     parser.add_argument("--only", choices=("throughput", "warm", "overload", "waiting"))
     flags = parser.parse_args()
     serving.PROGRAM = flags.program
@@ -230,17 +198,18 @@ def main():
         model = pathlib.Path(folder) / "bench.gguf"
         write_model(model, flags.layers, flags.dim, flags.context)
         measurements = {
-            "throughput": lambda s: throughput(s, model, flags.program, flags.threads),
-            "warm": lambda s: warm(s, 1000),
-            "overload": lambda s: overload(s, flags.seconds, 32),
-            "waiting": lambda s: waiting(s, flags.seconds, 1000)}
+            "throughput": lambda client: throughput(client, model, flags),
+            "warm": lambda client: warm(client, 1000),
+            "overload": lambda client: overload(client, flags.seconds, 32),
+            "waiting": lambda client: waiting(client, flags.seconds, 1000)}
         for name, measure in measurements.items():
             if flags.only not in (None, name):
                 continue
             with serving.Served("--max-batch", 32, "--max-waiting", 32, "--drain-seconds", 0,
                                 "--no-access-log", model=model, threads=flags.threads) as server:
+                client = Client(flags.client, server, folder)
                 print(json.dumps({"measured": name, "layers": flags.layers, "dim": flags.dim,
-                                  **measure(server)}), flush=True)
+                                  **measure(client)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,12 @@ class Served:
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
 
+    def cpu_seconds(self):
+        """Of processors, since it started."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii")
+        user, system = fields.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
 
 def events(body):
     """The data of each event of a stream, in order."""

@@ -1,4 +1,4 @@
-// kvasir corpus tang SRC -o DIR: the lesson's texts from the published collection.
+// kvasir corpus tang|verse SRC -o DIR: the bundled models' texts from the published collection.
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,7 +7,9 @@
 #include "base/env.h"
 #include "cli/command.h"
 #include "cli/json_output.h"
+#include "corpus/copy_filter.h"
 #include "corpus/tang_corpus.h"
+#include "corpus/verse_corpus.h"
 
 namespace kvasir::cli {
 namespace {
@@ -34,7 +36,7 @@ void PrintFile(const corpus::CorpusFile& file) {
              file.counts.characters, file.counts.distinct_characters);
 }
 
-base::Result<int> RunCorpus(const CorpusFlags& flags) {
+base::Result<int> RunTang(const CorpusFlags& flags) {
   base::Env& env = base::Env::Default();
   KV_TRY(const auto corpus, corpus::ReadTangCorpus(env, flags.source));
   const std::string all = corpus::SplitTangCorpus(corpus).all;
@@ -65,21 +67,55 @@ base::Result<int> RunCorpus(const CorpusFlags& flags) {
   return 0;
 }
 
+base::Result<int> RunVerse(const CorpusFlags& flags) {
+  base::Env& env = base::Env::Default();
+  KV_TRY(const auto corpus, corpus::ReadVerseCorpus(env, flags.source));
+  KV_TRY(const auto files, corpus::WriteVerseCorpus(env, corpus, flags.out));
+  if (flags.json) {
+    PrintJson({{"tang_near_copies", corpus.tang_near_copies},
+               {"song_files_read", corpus.song_files_read},
+               {"song_poems_read", corpus.song_poems_read},
+               {"song_irregular", corpus.song_irregular},
+               {"song_repeats", corpus.song_repeats},
+               {"song_strange", corpus.song_strange},
+               {"song_near_copies", corpus.song_near_copies},
+               {"tang", ToJson(files.tang)},
+               {"song", ToJson(files.song)},
+               {"val", ToJson(files.val)}});
+    return 0;
+  }
+  fmt::print("Tang: {} poems kept, {} left out as near copies of the {} held-out ones\n",
+             corpus.tang.size(), corpus.tang_near_copies, corpus.held_out.size());
+  fmt::print(
+      "Song: {} files, {} poems read; {} not regular, {} repeated, {} with a character that no "
+      "Tang poem has, {} near copies; {} kept\n",
+      corpus.song_files_read, corpus.song_poems_read, corpus.song_irregular, corpus.song_repeats,
+      corpus.song_strange, corpus.song_near_copies, corpus.song.size());
+  fmt::print(
+      "near copy: {} characters in a row shared with a held-out poem, or 1 in {} of the {}s\n",
+      corpus::kCopyRun, corpus::kCopyShare, corpus::kCopyPiece);
+  PrintFile(files.tang);
+  PrintFile(files.song);
+  PrintFile(files.val);
+  return 0;
+}
+
 }  // namespace
 
 void AddCorpusCommand(CommandSet& commands) {
   auto flags = std::make_shared<CorpusFlags>();
   CLI::App* command =
-      commands.Add("corpus", "Make tang.txt, tang.train.txt and tang.val.txt from chinese-poetry",
+      commands.Add("corpus", "Make the bundled models' texts from the package chinese-poetry",
                    "kvasir corpus tang node_modules/chinese-poetry -o data");
-  command->add_option("KIND", flags->kind, "which corpus: tang")
+  command->add_option("KIND", flags->kind, "tang (the lesson's), or verse (Tang and Song)")
       ->required()
-      ->check(CLI::IsMember({"tang"}));
+      ->check(CLI::IsMember({"tang", "verse"}));
   command->add_option("SRC", flags->source, "the unpacked npm package chinese-poetry 2.0.1")
       ->required();
   command->add_option("-o,--out", flags->out, "the folder to write to")->required();
   command->add_flag("--json", flags->json, "one JSON document");
-  commands.OnRun(command, [flags] { return RunCorpus(*flags); });
+  commands.OnRun(command,
+                 [flags] { return flags->kind == "verse" ? RunVerse(*flags) : RunTang(*flags); });
 }
 
 }  // namespace kvasir::cli

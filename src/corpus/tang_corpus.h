@@ -16,9 +16,11 @@
 
 namespace kvasir::corpus {
 
-// Poem i (from 0) is held out when i % kHeldOutPeriod == kHeldOutRemainder.
+// Poem i (from 0, of those kept) is held out when its remainder is this one.
 inline constexpr std::size_t kHeldOutPeriod = 50;
 inline constexpr std::size_t kHeldOutRemainder = 7;
+
+constexpr bool IsHeldOut(std::size_t poem) { return poem % kHeldOutPeriod == kHeldOutRemainder; }
 
 struct TangCorpus {
   std::vector<std::string> poems;  // Simplified, UTF-8, no newline; in the package's order.

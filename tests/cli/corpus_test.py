@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""corpus tang: what it selects and what it refuses."""
+"""corpus tang and verse: what they select and what they refuse."""
 
 import json
 import os
@@ -29,6 +29,27 @@ class CorpusTest(program.CliTest):
         self.assertEqual(lines, ["".join(self.POEMS[0]), "春风花月江山水，春风花月江山水。" * 2])
         self.assertEqual(sorted(os.listdir(self.home / "out")),
                          ["tang.train.txt", "tang.txt", "tang.val.txt"])
+
+    def test_verse_adds_song_and_leaves_near_copies_out(self):
+        def poem(heads):
+            return {"paragraphs": [heads[0] * 5 + "，" + heads[1] * 5 + "。",
+                                   heads[2] * 5 + "，" + heads[3] * 5 + "。"]}
+        tang = [poem(c + "風" + c + "月") for c in "甲乙丙丁戊己庚"] + [poem("春夏秋冬")]
+        package = self.package(json.dumps(tang).encode())
+        song = [poem("甲乙丙丁"), poem("甲乙丙冬"), poem("甲乙丙虹"), {"paragraphs": []}]
+        path = self.home / "package" / "dist" / "quantangshi" / "poet.song.0.json"
+        path.write_text(json.dumps(song))
+        asked = ("corpus", "verse", package, "-o", self.path("out"))
+        out = self.kvasir(*asked, "--json").json
+        counts = {"song_poems_read": 4, "song_irregular": 1, "song_strange": 1,
+                  "song_near_copies": 1, "song_repeats": 0, "tang_near_copies": 0}
+        self.assertEqual({name: out[name] for name in counts}, counts)
+        self.assertEqual((out["tang"]["poems"], out["song"]["poems"], out["val"]["poems"]), (7, 1, 1))
+        self.assertEqual(sorted(os.listdir(self.home / "out")),
+                         ["verse.song.txt", "verse.tang.txt", "verse.val.txt"])
+        self.assertIn("1 near copies; 1 kept", self.kvasir(*asked).out)
+        path.unlink()
+        self.refused(1, "poet.song.N.json", *asked)
 
     def test_refuses(self):
         out = ("-o", self.path("out"))

@@ -41,47 +41,73 @@ std::string Escape(std::string_view text) {
   return out;
 }
 
-bool Drawable(const PlotPoint& point) {
-  return std::isfinite(point.x) && std::isfinite(point.y) && point.x > 0 && point.y > 0;
-}
-
-// A logarithmic axis from one power of the base to another.
+// From one round number to another, of exponents where it is logarithmic.
 class Axis {
  public:
-  Axis(double base, double pixels_low, double pixels_high)
-      : base_(base), pixels_low_(pixels_low), pixels_high_(pixels_high) {}
+  Axis(PlotScale scale, double base, double pixels_low, double pixels_high)
+      : scale_(scale), base_(base), pixels_low_(pixels_low), pixels_high_(pixels_high) {}
 
+  bool Shows(double value) const {
+    if (scale_ == PlotScale::kLinear) return std::abs(value) < kMostLinear;  // No NaN either.
+    return std::isfinite(value) && value > 0;
+  }
   void Include(double value) {
-    const double exponent = std::log(value) / std::log(base_);
-    // A hair's breadth of rounding must not add an empty decade.
-    low_ = seen_ ? std::min(low_, std::floor(exponent + 1e-9)) : std::floor(exponent + 1e-9);
-    high_ = seen_ ? std::max(high_, std::ceil(exponent - 1e-9)) : std::ceil(exponent - 1e-9);
+    const double at = Place(value);
+    least_ = seen_ ? std::min(least_, at) : at;
+    most_ = seen_ ? std::max(most_, at) : at;
     seen_ = true;
   }
-  // Where on the axis, from 0 at its low end to 1.
-  double Share(double value) const {
-    return (std::log(value) / std::log(base_) - low_) / std::max(high_ - low_, 1.0);
+  // After every Include: where the axis begins and ends, at most about ten grid lines apart.
+  void Fix() {
+    if (scale_ == PlotScale::kLinear) {
+      step_ = RoundStep(std::max(most_ - least_, 1e-9 * std::max(std::abs(most_), 1e-9)) / 6);
+    }
+    // A hair's breadth of rounding must not add an empty step.
+    low_ = std::floor(least_ / step_ + 1e-9) * step_;
+    high_ = std::max(std::ceil(most_ / step_ - 1e-9) * step_, low_ + step_);
+    if (scale_ == PlotScale::kLog) step_ = std::max(1.0, std::ceil((high_ - low_) / 10));
   }
+  // Where on the axis, from 0 at its low end to 1.
+  double Share(double value) const { return (Place(value) - low_) / (high_ - low_); }
   double Pixel(double value) const {
     return pixels_low_ + Share(value) * (pixels_high_ - pixels_low_);
   }
   std::vector<double> Ticks() const {
     std::vector<double> ticks;
-    // At most about ten, however far the values reach.
-    const double step = std::max(1.0, std::ceil((high_ - low_) / 10));
-    for (double exponent = low_; exponent <= std::max(high_, low_ + 1); exponent += step) {
-      ticks.push_back(std::pow(base_, exponent));
+    for (int i = 0; low_ + i * step_ <= high_ + 1e-9 * step_; ++i) {
+      const double at = low_ + i * step_;
+      // A multiple of the step next to 0 is 0, not what rounding leaves of it.
+      const double linear = std::abs(at) < 1e-6 * step_ ? 0.0 : at;
+      ticks.push_back(scale_ == PlotScale::kLinear ? linear : std::pow(base_, at));
     }
     return ticks;
   }
 
  private:
+  double Place(double value) const {
+    return scale_ == PlotScale::kLinear ? value : std::log(value) / std::log(base_);
+  }
+  // The least of 1, 2 or 5 times a power of 10 that is not below.
+  static double RoundStep(double least) {
+    const double power = std::pow(10.0, std::floor(std::log10(least)));
+    for (const double times : {1.0, 2.0, 5.0}) {
+      if (times * power >= least) return times * power;
+    }
+    return 10 * power;
+  }
+
+  static constexpr double kMostLinear = 1e100;  // Far from where differences overflow.
+  const PlotScale scale_;
   const double base_;
   const double pixels_low_, pixels_high_;
   bool seen_ = false;
-  double low_ = 0;  // Exponents.
-  double high_ = 1;
+  double least_ = 0, most_ = 1;  // Exponents, or the values themselves.
+  double low_ = 0, high_ = 1, step_ = 1;
 };
+
+bool Drawable(const PlotPoint& point, const Axis& x, const Axis& y) {
+  return x.Shows(point.x) && y.Shows(point.y);
+}
 
 std::string Text(double x, double y, std::string_view attributes, std::string_view text) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y,
@@ -92,7 +118,7 @@ void DrawSeries(const PlotSeries& series, const Axis& x, const Axis& y, std::str
   const char* color = kPalette[series.color % std::size(kPalette)];
   std::string path;
   for (const PlotPoint& point : series.line) {
-    if (!Drawable(point)) continue;
+    if (!Drawable(point, x, y)) continue;
     path +=
         fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", x.Pixel(point.x), y.Pixel(point.y));
   }
@@ -102,7 +128,7 @@ void DrawSeries(const PlotSeries& series, const Axis& x, const Axis& y, std::str
                     path, color, series.dashed ? " stroke-dasharray=\"6 4\"" : "");
   }
   for (const PlotPoint& point : series.points) {
-    if (!Drawable(point)) continue;
+    if (!Drawable(point, x, y)) continue;
     out +=
         fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\" stroke=\"{}\"/>\n",
                     x.Pixel(point.x), y.Pixel(point.y), series.dashed ? "#ffffff" : color, color);
@@ -120,7 +146,7 @@ void DrawLabels(const PlotPanel& panel, const Axis& x, const Axis& y, std::strin
   std::vector<Box> boxes;
   for (const PlotSeries& series : panel.series) {
     for (const PlotPoint& point : series.points) {
-      if (point.label.empty() || !Drawable(point)) continue;
+      if (point.label.empty() || !Drawable(point, x, y)) continue;
       const bool before = x.Share(point.x) > 0.5;
       const double at = x.Pixel(point.x) + (before ? -6 : 6);
       const double width = kLetter * static_cast<double>(point.label.size());
@@ -172,17 +198,19 @@ void DrawPanel(const PlotPanel& panel, double left_edge, std::string& out) {
   const double left = left_edge + kLeft;
   const double right = left_edge + kPanelWidth - kRight;
   const double bottom = kHeight - kBottom;
-  Axis x(2, left, right);
-  Axis y(10, bottom, kTop);
+  Axis x(panel.x_scale, 2, left, right);
+  Axis y(panel.y_scale, 10, bottom, kTop);
   for (const PlotSeries& series : panel.series) {
     for (const std::vector<PlotPoint>* points : {&series.points, &series.line}) {
       for (const PlotPoint& point : *points) {
-        if (!Drawable(point)) continue;
+        if (!Drawable(point, x, y)) continue;
         x.Include(point.x);
         y.Include(point.y);
       }
     }
   }
+  x.Fix();
+  y.Fix();
   for (const double tick : x.Ticks()) {
     out += fmt::format("<path d=\"M{:.1f} {:.1f}V{:.1f}\" stroke=\"#dddddd\"/>\n", x.Pixel(tick),
                        kTop, bottom);

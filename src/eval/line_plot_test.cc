@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <regex>
 #include <string>
@@ -105,6 +106,44 @@ TEST(LinePlotTest, AnythingIsDrawn) {
   const PlotPanel wide = PanelOf({{1e-300, 1e-300}, {1e300, 1e300}});
   const std::string svg = DrawSvg("", "", {&wide, 1});
   EXPECT_LE(Count(svg, "stroke=\"#dddddd\""), 26u);
+}
+
+PlotPanel Linear(const std::vector<PlotPoint>& points) {
+  PlotPanel panel = PanelOf(points);
+  panel.x_scale = panel.y_scale = PlotScale::kLinear;
+  return panel;
+}
+
+TEST(LinePlotTest, LinearAxesAreCutAtRoundNumbers) {
+  const PlotPanel panel = Linear({{0, 4.1}, {1000, 6.9}, {500, -0.0}});
+  const std::string svg = DrawSvg("", "", {&panel, 1});
+  EXPECT_EQ(Count(svg, "<circle"), 3u);
+  EXPECT_THAT(svg, HasSubstr("cx=\"64.0\""));
+  EXPECT_THAT(svg, HasSubstr("cx=\"264.0\" cy=\"388.0\""));
+  for (const char* tick : {">200<", ">800<", ">6<", ">2<"}) EXPECT_EQ(Count(svg, tick), 1u);
+  EXPECT_EQ(Count(svg, ">0<"), 2u);
+  const PlotPanel narrow = Linear({{1, 4.126}, {3, 4.1265}});
+  const std::string close = DrawSvg("", "", {&narrow, 1});
+  EXPECT_EQ(Count(close, ">4.1261<"), 1u);
+  EXPECT_THAT(close, Not(HasSubstr(">0<")));
+}
+
+TEST(LinePlotTest, AnythingIsDrawnOnLinearAxes) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& points :
+       std::vector<std::vector<PlotPoint>>{{},
+                                           {{0, 0}},
+                                           {{7, 7}},
+                                           {{-1e300, 1e300}, {1e300, -1e300}},
+                                           {{1e99, -1e99}, {-1e99, 1e99}},
+                                           {{1e15, 1}, {1e15 + 0.125, 1}},
+                                           {{infinity, 1}, {1, -infinity}, {NAN, 1}}}) {
+    const PlotPanel panel = Linear(points);
+    const std::string svg = DrawSvg("", "", {&panel, 1});
+    for (const char* bad : {"inf", "nan"}) EXPECT_THAT(svg, Not(HasSubstr(bad)));
+    EXPECT_LE(Count(svg, "stroke=\"#dddddd\""), 26u);
+    EXPECT_GE(Count(svg, "stroke=\"#dddddd\""), 4u);
+  }
 }
 
 TEST(LinePlotTest, TheLegendNamesWhatIsDrawn) {

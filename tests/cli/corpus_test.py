@@ -47,7 +47,7 @@ class CorpusTest(program.CliTest):
         self.assertEqual((out["tang"]["poems"], out["song"]["poems"], out["val"]["poems"]), (7, 1, 1))
         self.assertEqual(sorted(os.listdir(self.home / "out")),
                          ["verse.song.txt", "verse.tang.txt", "verse.val.txt"])
-        self.assertIn("1 near copies; 1 kept", self.kvasir(*asked).out)
+        self.assertIn("1 near copies; 1 kept", self.kvasir(*asked).text)
         path.unlink()
         self.refused(1, "poet.song.N.json", *asked)
 

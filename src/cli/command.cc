@@ -7,22 +7,21 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <new>
-#include <random>
 #include <sstream>
 #include <system_error>
 #include <vector>
 
 #include "base/env.h"
 #include "base/fp_env.h"
+#include "base/random_seed.h"
 #include "base/utf8.h"
 #include "cli/json_output.h"
 #include "cli/number_flags.h"
 #include "cli/stdout_stream.h"
 #include "eval/verify.h"
 #include "kernels/targets.h"
+#include "model/default_model.h"
 
 namespace kvasir::cli {
 namespace {
@@ -32,7 +31,6 @@ using base::ErrorCode;
 using base::MakeError;
 
 constexpr std::uint64_t kMaxThreads = 1024;
-constexpr const char* kBundledModel = "models/tang-lesson.gguf";
 
 constexpr std::size_t kMaxMessage = 1000;  // bytes: what was typed may be long
 
@@ -173,23 +171,7 @@ base::Result<kvcache::CachePolicy> ParsePolicyFlag(const std::string& spec,
 }
 
 std::string ModelPath(const ModelFlags& flags) {
-  if (!flags.model.empty()) return flags.model;
-  if (const char* from_environment = std::getenv("KVASIR_MODEL");
-      from_environment != nullptr && *from_environment != '\0') {
-    return from_environment;
-  }
-  // build/release/kvasir in a checkout, bin/kvasir beside share/kvasir when installed.
-  std::error_code ignored;
-  std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (int level = 0; level < 4 && !folder.empty(); ++level) {
-    for (const char* place : {"", "share/kvasir"}) {
-      const std::filesystem::path candidate = folder / place / kBundledModel;
-      if (std::filesystem::exists(candidate, ignored)) return candidate.lexically_normal();
-    }
-    folder = folder.parent_path();
-  }
-  return kBundledModel;
+  return flags.model.empty() ? model::DefaultModelPath() : flags.model;
 }
 
 base::Result<OpenModel> Open(const ModelFlags& flags) {
@@ -218,10 +200,7 @@ std::string CachePolicyText(const OpenModel& open, const ModelFlags& flags) {
 }
 
 std::uint64_t SeedOr(const std::optional<std::uint64_t>& given) {
-  if (given) return *given;
-  std::random_device device;
-  const std::uint64_t high = device();
-  return high << 32 | device();
+  return given ? *given : base::RandomSeed();
 }
 
 int Main(int argc, char** argv) {

@@ -52,8 +52,7 @@ void AddPolicyFlag(CLI::App* command, std::string& spec);
 base::Result<kvcache::CachePolicy> ParsePolicyFlag(const std::string& spec,
                                                    const model::ModelShape& shape);
 
-// The model file that these flags mean: the flag, $KVASIR_MODEL, or models/tang-lesson.gguf found
-// from the program's own place.
+// The model file that these flags mean: the flag, else model::DefaultModelPath.
 std::string ModelPath(const ModelFlags& flags);
 
 struct OpenModel {

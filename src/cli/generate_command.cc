@@ -1,7 +1,6 @@
 // kvasir generate: continue one text, or many at once.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -24,6 +23,7 @@
 #include "cli/text_flags.h"
 #include "constraints/drawable_tokens.h"
 #include "engine/best_of.h"
+#include "engine/prompt.h"
 #include "engine/sequence_pool.h"
 
 namespace kvasir::cli {
@@ -57,17 +57,13 @@ struct GenerateFlags {
 base::Result<void> ApplyVocabulary(const GenerateFlags& flags, const OpenModel& open,
                                    engine::GenerateRequest& request) {
   const tokenizer::Vocabulary& vocabulary = open.loaded.tokenizer->vocabulary();
-  std::vector<base::TokenId> ends;
+  std::vector<base::TokenId> ends = engine::EndTokens(vocabulary);
   if (flags.eos) {
     if (*flags.eos >= vocabulary.size()) {
       return MakeError(ErrorCode::kUsage, "--eos is {}: the model's token ids are 0 to {}",
                        *flags.eos, vocabulary.size() - 1);
     }
-    ends.push_back(static_cast<base::TokenId>(*flags.eos));
-  } else {
-    for (const auto& end : {vocabulary.eos(), vocabulary.eot()}) {
-      if (end && std::find(ends.begin(), ends.end(), *end) == ends.end()) ends.push_back(*end);
-    }
+    ends = {static_cast<base::TokenId>(*flags.eos)};
   }
   for (const std::string& text : flags.bans) {
     if (text.empty()) return MakeError(ErrorCode::kUsage, "--ban is empty: a text is needed");

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/utf8.h"
-
 namespace kvasir::cli {
 
 void PrintJson(const nlohmann::ordered_json& json) {
@@ -12,12 +10,6 @@ void PrintJson(const nlohmann::ordered_json& json) {
 
 std::string DumpLine(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string TokenText(const tokenizer::Vocabulary& vocabulary, base::TokenId id) {
-  const std::string_view bytes = vocabulary.Bytes(id);
-  if (bytes.empty() || base::FirstInvalidUtf8(bytes)) return vocabulary.piece(id);
-  return std::string(bytes);
 }
 
 std::string OneLine(std::string_view text) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tokenizer/vocabulary.h"
+#include "tokenizer/token_text.h"
 
 namespace kvasir::cli {
 
@@ -15,9 +15,7 @@ void PrintJson(const nlohmann::ordered_json& json);
 // The same on one line, without the newline.
 std::string DumpLine(const nlohmann::ordered_json& json);
 
-// What a reader sees of a token: its text, or its piece ("<0xE6>", "</s>") where it has no whole
-// character of its own. Always UTF-8.
-std::string TokenText(const tokenizer::Vocabulary& vocabulary, base::TokenId id);
+using tokenizer::TokenText;
 
 // The text with control characters and backslashes escaped, so that it stays on its line.
 std::string OneLine(std::string_view text);

@@ -1,5 +1,7 @@
 #include "engine/prompt.h"
 
+#include <algorithm>
+
 namespace kvasir::engine {
 
 base::Result<std::vector<base::TokenId>> PromptTokens(const tokenizer::Tokenizer& tokenizer,
@@ -10,6 +12,14 @@ base::Result<std::vector<base::TokenId>> PromptTokens(const tokenizer::Tokenizer
          tokenizer.Encode(text.empty() && !starts ? std::string_view("\n") : text));
   if (starts) tokens.insert(tokens.begin(), *vocabulary.bos());
   return tokens;
+}
+
+std::vector<base::TokenId> EndTokens(const tokenizer::Vocabulary& vocabulary) {
+  std::vector<base::TokenId> ends;
+  for (const auto& end : {vocabulary.eos(), vocabulary.eot()}) {
+    if (end && std::find(ends.begin(), ends.end(), *end) == ends.end()) ends.push_back(*end);
+  }
+  return ends;
 }
 
 }  // namespace kvasir::engine

@@ -1,4 +1,4 @@
-// From a prompt's text to the tokens a model starts from.
+// The tokens a model starts from, and those it ends with.
 #ifndef KVASIR_ENGINE_PROMPT_H_
 #define KVASIR_ENGINE_PROMPT_H_
 
@@ -16,6 +16,10 @@ namespace kvasir::engine {
 // one token. Errors as Tokenizer::Encode. Thread-safe.
 base::Result<std::vector<base::TokenId>> PromptTokens(const tokenizer::Tokenizer& tokenizer,
                                                       std::string_view text);
+
+// The tokens that end a text unless a person says otherwise: the vocabulary's end of a text and of
+// a turn, each once; none where it has none. Thread-safe.
+std::vector<base::TokenId> EndTokens(const tokenizer::Vocabulary& vocabulary);
 
 }  // namespace kvasir::engine
 

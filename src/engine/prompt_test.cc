@@ -21,6 +21,19 @@ std::unique_ptr<tokenizer::CharacterTokenizer> WithStart(bool add_bos) {
   return std::move(made.value());
 }
 
+TEST(EndTokensTest, AreTheVocabularysEachOnce) {
+  auto spec = tokenizer::BuildCharacterVocabulary("\n春风").value();
+  const TokenId end = *spec.eos;
+  EXPECT_THAT(EndTokens(tokenizer::Vocabulary::Make(spec).value()), ElementsAre(end));
+  spec.eot = end;
+  EXPECT_THAT(EndTokens(tokenizer::Vocabulary::Make(spec).value()), ElementsAre(end));
+  spec.eot = *spec.bos;
+  EXPECT_THAT(EndTokens(tokenizer::Vocabulary::Make(spec).value()), ElementsAre(end, *spec.bos));
+  spec.eos.reset();
+  spec.eot.reset();
+  EXPECT_TRUE(EndTokens(tokenizer::Vocabulary::Make(spec).value()).empty());
+}
+
 TEST(PromptTest, TextAsItIs) {
   const auto tokenizer = WithStart(false);
   const auto& vocabulary = tokenizer->vocabulary();

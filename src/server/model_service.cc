@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
+#include "base/random_seed.h"
 #include "constraints/acrostic.h"
 #include "constraints/drawable_tokens.h"
 #include "constraints/verse_form.h"
@@ -19,20 +19,6 @@ namespace kvasir::server {
 namespace {
 
 using base::TokenId;
-
-std::uint64_t RandomSeed() {
-  std::random_device device;
-  const std::uint64_t high = device();
-  return high << 32 | device();
-}
-
-std::vector<TokenId> EndTokens(const tokenizer::Vocabulary& vocabulary) {
-  std::vector<TokenId> ends;
-  for (const auto& end : {vocabulary.eos(), vocabulary.eot()}) {
-    if (end && std::find(ends.begin(), ends.end(), *end) == ends.end()) ends.push_back(*end);
-  }
-  return ends;
-}
 
 // What the engine and the tokenizer say of a request is told as being about a field.
 ApiError About(std::string field, const base::Error& error) {
@@ -57,7 +43,7 @@ ModelService::ModelService(const model::Model& model, const tokenizer::Tokenizer
       chat_(std::move(chat)),
       fingerprint_(Fingerprint(options_.weights, options_.cache_policy)),
       drawable_(constraints::DefaultMask(tokenizer.vocabulary())),
-      ends_(EndTokens(tokenizer.vocabulary())),
+      ends_(engine::EndTokens(tokenizer.vocabulary())),
       compiler_(tokenizer.vocabulary()) {}
 
 base::Result<std::unique_ptr<ModelService>> ModelService::Make(
@@ -198,7 +184,7 @@ ApiResult<std::shared_ptr<Answer>> ModelService::Complete(std::string_view body,
   KV_TRY(const JsonValue json, ParseBody(body));
   KV_TRY(const CompletionCall call, ReadCompletionCall(json, chat));
   KV_TRY(CheckModel(call.model));
-  const std::uint64_t seed = call.seed ? *call.seed : RandomSeed();
+  const std::uint64_t seed = call.seed ? *call.seed : base::RandomSeed();
   KV_TRY(auto request, RequestOf(call, seed));
   request.client = client;
   KV_TRY(auto prompts, PromptsOf(call));

@@ -12,12 +12,13 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/train_log.h"
+
 namespace kvasir::cli {
 namespace {
 
 constexpr std::size_t kBarWidth = 24;  // characters
 constexpr auto kRedraw = std::chrono::milliseconds(200);
-constexpr const char* kHeading = "step\tloss\tgradient_norm\tlearning_rate\ttokens_per_s\theld_out";
 
 // Not by {fmt}, which throws where stderr takes no more: the run goes on without.
 void Tell(const std::string& text) {
@@ -30,7 +31,7 @@ void Tell(const std::string& text) {
 std::optional<std::uintmax_t> BytesUpTo(std::istream& log, std::uint64_t last) {
   std::string line;
   if (!std::getline(log, line)) return 0;
-  if (line != kHeading || log.eof()) return std::nullopt;
+  if (line != kTrainLogHeading || log.eof()) return std::nullopt;
   std::uintmax_t bytes = line.size() + 1;
   while (std::getline(log, line) && !log.eof()) {
     std::uint64_t step = 0;
@@ -81,7 +82,7 @@ base::Result<std::unique_ptr<TrainProgress>> TrainProgress::Open(const std::stri
                            std::generic_category().message(errno));
   }
   if (std::fseek(log, 0, SEEK_END) != 0 || std::ftell(log) <= 0) {
-    std::fputs(fmt::format("{}\n", kHeading).c_str(), log);
+    std::fputs(fmt::format("{}\n", kTrainLogHeading).c_str(), log);
   }
   return std::unique_ptr<TrainProgress>(new TrainProgress(log, log_path, trainer));
 }
@@ -103,9 +104,9 @@ void TrainProgress::Show(const training::Progress& p) {
   const double rate =
       static_cast<double>(p.step.step - first_step_) * tokens_per_step_ / std::max(seconds, 1e-9);
   if (p.evaluation) held_out_ = p.evaluation->nll;
-  const std::string line = fmt::format(
-      "{}\t{:.6f}\t{:.4f}\t{:.6g}\t{:.0f}\t{}\n", p.step.step, p.step.loss, p.step.gradient_norm,
-      p.step.learning_rate, rate, p.evaluation ? fmt::format("{:.6f}", p.evaluation->nll) : "");
+  TrainLogLine logged{p.step.step, p.step.loss, p.step.gradient_norm, p.step.learning_rate, rate};
+  if (p.evaluation) logged.held_out = p.evaluation->nll;
+  const std::string line = logged.Text();
   if (std::fputs(line.c_str(), log_) == EOF || std::fflush(log_) != 0) {
     if (log_errno_ == 0) log_errno_ = errno;  // The run is worth more than its log: it goes on.
   }
@@ -125,6 +126,10 @@ void TrainProgress::Show(const training::Progress& p) {
   const std::size_t filled = kBarWidth * p.step.step / std::max<std::uint64_t>(1, steps_);
   Tell(fmt::format("\r[{}{}] {}\x1b[K", std::string(filled, '='),
                    std::string(kBarWidth - filled, ' '), numbers));
+}
+
+void TrainProgress::Note(const std::string& text) {
+  Tell((terminal_ ? "\r\x1b[K" : "") + text + "\n");
 }
 
 base::Result<void> TrainProgress::Finish() {

@@ -28,6 +28,8 @@ class TrainProgress {
   // After every step: a line in the log, and the bar (or, where stderr is no terminal, a line at
   // each evaluation).
   void Show(const training::Progress& progress);
+  // A line of its own beside the bar.
+  void Note(const std::string& text);
   // Ends the bar's line. kIo if the log lacks lines that could not be written.
   base::Result<void> Finish();
 

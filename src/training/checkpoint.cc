@@ -102,8 +102,8 @@ base::Result<void> CheckSameRun(const std::string& path, const Numbers& numbers,
   }
   return WithHint(std::move(error),
                   "resume with the text files and flags that the run was started with; only "
-                  "--steps, --stop-at, --threads, --micro-batch, --checkpoint-every, --output, "
-                  "--name, --dtype, --log and --json may differ");
+                  "--steps, --stop-at, --patience, --threads, --micro-batch, --checkpoint-every, "
+                  "--output, --name, --dtype, --log, --json and what is reported may differ");
 }
 
 }  // namespace

@@ -65,11 +65,17 @@ base::Result<RunResult> RunTraining(Trainer& trainer, BestModel& best, base::Env
     bool is_best = false;
     KV_TRY(Measure(trainer, best, is_best));
   }
+  // Told by the best step alone, which a checkpoint holds: a resumed run ends where the unbroken does.
+  const auto out_of_patience = [&](std::uint64_t done) {
+    return options.patience && best.measured() && done % best.eval_every == 0 &&
+           (done - best.step) / best.eval_every >= *options.patience;
+  };
   const auto to_stop = [&](std::uint64_t done) {
     return (options.stop && options.stop->load()) || (options.stop_at && done >= *options.stop_at);
   };
   bool stopped = options.stop_at && trainer.steps_done() >= *options.stop_at;
-  while (trainer.steps_done() < steps && !stopped) {
+  bool early = out_of_patience(trainer.steps_done());
+  while (trainer.steps_done() < steps && !stopped && !early) {
     Progress progress;
     KV_TRY(progress.step, trainer.Step());
     const std::uint64_t done = trainer.steps_done();
@@ -81,8 +87,9 @@ base::Result<RunResult> RunTraining(Trainer& trainer, BestModel& best, base::Env
       KV_TRY(progress.evaluation, Measure(trainer, best, progress.is_best));
       if (progress.is_best && !last) saved = files.SaveModel(trainer, best);
     }
+    early = out_of_patience(done);
     on_step(progress);  // Before the checkpoint, so that a log holds every step that this holds.
-    if (last || done % options.checkpoint_every == 0 || !saved) {
+    if (last || early || done % options.checkpoint_every == 0 || !saved) {
       const base::Result<void> kept = files.SaveCheckpoint(trainer, best);
       if (saved && !kept) saved = kept;
     }
@@ -91,7 +98,8 @@ base::Result<RunResult> RunTraining(Trainer& trainer, BestModel& best, base::Env
   KV_TRY(files.SaveModel(trainer, best));
   RunResult result;
   result.steps_done = trainer.steps_done();
-  result.stopped = result.steps_done < steps;
+  result.early = early && result.steps_done < steps;
+  result.stopped = result.steps_done < steps && !result.early;
   return result;
 }
 

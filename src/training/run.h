@@ -25,6 +25,9 @@ struct RunOptions {
   tensor::DType dtype = tensor::DType::kF32;
   std::string checkpoint_directory;  // Empty: no checkpoints.
   std::uint64_t checkpoint_every = 250;
+  // Ends the run, as if it had no more steps, after so many measurements on schedule in a row
+  // without a new best.
+  std::optional<std::uint64_t> patience;
   std::optional<std::uint64_t> stop_at;     // Ends at this step as `stop` would.
   const std::atomic<bool>* stop = nullptr;  // Set by a signal: finish the step, save, return.
 };
@@ -38,6 +41,7 @@ struct Progress {
 struct RunResult {
   std::uint64_t steps_done = 0;
   bool stopped = false;  // By RunOptions::stop or stop_at, before the last step.
+  bool early = false;    // By RunOptions::patience, likewise.
 };
 
 // Name of the one checkpoint file in a directory.

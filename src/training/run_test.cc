@@ -178,6 +178,42 @@ TEST_F(RunTest, EndsWhereItStands) {
   EXPECT_EQ(refused.error().code, base::ErrorCode::kUsage);
 }
 
+// Patience ends a run where nothing got better for so many measurements; stopping and resuming does
+// not change where that is.
+TEST_F(RunTest, PatienceEndsTheRun) {
+  options_.learning_rate = 3;  // The loss goes up and down.
+  options_.steps = 400;
+  for (const std::uint64_t patience : {1u, 3u}) {
+    run_.patience = patience;
+    auto trainer = NewTrainer();
+    BestModel best = Judged();
+    std::filesystem::remove_all(run_.checkpoint_directory);
+    const auto whole = Run(*trainer, base::Env::Default(), best).value();
+    ASSERT_TRUE(whole.early);
+    EXPECT_FALSE(whole.stopped);
+    EXPECT_EQ(whole.steps_done, best.step + 4 * patience);
+    const std::string model = Bytes(run_.output);
+    const std::string checkpoint = Bytes(CheckpointPath(run_.checkpoint_directory));
+    for (std::uint64_t stop_at = 1; stop_at <= whole.steps_done; ++stop_at) {
+      run_.stop_at = stop_at;
+      RunOn(false);
+      run_.stop_at.reset();
+      RunOn(true);
+      EXPECT_TRUE(Bytes(run_.output) == model) << stop_at;
+      EXPECT_TRUE(Bytes(CheckpointPath(run_.checkpoint_directory)) == checkpoint) << stop_at;
+      EXPECT_EQ(RunOn(true).size(), 0u) << "it has ended";
+    }
+  }
+  // With more of it, a run that had ended goes on as if it had had it from the start.
+  run_.patience = 1;
+  RunOn(false);
+  run_.patience = 3;
+  RunOn(true);
+  const std::string resumed = Bytes(run_.output);
+  RunOn(false);
+  EXPECT_TRUE(Bytes(run_.output) == resumed);
+}
+
 // At whichever operation on a file a run fails, it ends with an Error; a checkpoint that is there
 // is whole, and going on from it gives the unbroken run's model.
 TEST_F(RunTest, FaultsLoseNothing) {

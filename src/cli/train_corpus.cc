@@ -10,8 +10,7 @@
 #include "base/character_count.h"
 #include "base/utf8.h"
 #include "cli/train_texts.h"
-#include "tokenizer/character_tokenizer.h"
-#include "tokenizer/character_vocabulary.h"
+#include "tokenizer/tokenizer.h"
 
 namespace kvasir::cli {
 namespace {
@@ -23,21 +22,6 @@ using base::MakeError;
 constexpr double kDefaultShare = 0.05;
 constexpr std::uint64_t kDefaultMostBytes = 128 * 1024;
 constexpr std::uint64_t kDefaultLeastBytes = 1024;
-
-base::Result<std::string> ReadText(base::Env& env, const std::string& path) {
-  KV_TRY(const auto file, env.Map(path));
-  if (file->text().empty()) return MakeError(ErrorCode::kBadData, "'{}' is empty", path);
-  const auto invalid = base::FirstInvalidUtf8(file->text());
-  if (invalid) {
-    return MakeError(ErrorCode::kBadData, "'{}' is not UTF-8: byte 0x{:02X} at offset {}", path,
-                     static_cast<std::uint8_t>(file->text()[*invalid]), *invalid);
-  }
-  const std::size_t zero = file->text().find('\0');
-  if (zero != std::string_view::npos) {
-    return MakeError(ErrorCode::kBadData, "'{}' is no text: byte 0x00 at offset {}", path, zero);
-  }
-  return std::string(file->text());
-}
 
 // The text tokens of a vocabulary that this text lacks.
 std::vector<base::TokenId> Untrained(const tokenizer::VocabularySpec& vocabulary,
@@ -92,13 +76,12 @@ void HoldOut(const TrainSources& sources, std::span<const std::string> texts, Tr
   corpus.split = std::move(split);
 }
 
-base::Result<void> Tokenize(TrainCorpus& corpus) {
-  const std::string_view both[] = {corpus.text_bytes, corpus.held_out_bytes};
-  KV_TRY(corpus.vocabulary, tokenizer::BuildCharacterVocabulary(both));
+base::Result<void> Tokenize(const VocabularyChoice& choice, TrainCorpus& corpus) {
+  KV_TRY(corpus.vocabulary, MakeVocabulary(choice, corpus.text_bytes, corpus.held_out_bytes));
   KV_TRY(auto vocabulary, tokenizer::Vocabulary::Make(corpus.vocabulary));
-  KV_TRY(const auto characters, tokenizer::CharacterTokenizer::Make(std::move(vocabulary)));
-  KV_TRY(corpus.text, characters->Encode(corpus.text_bytes));
-  KV_TRY(corpus.held_out, characters->Encode(corpus.held_out_bytes));
+  KV_TRY(const auto tokenizer, tokenizer::MakeTokenizer(std::move(vocabulary)));
+  KV_TRY(corpus.text, tokenizer->Encode(corpus.text_bytes));
+  KV_TRY(corpus.held_out, tokenizer->Encode(corpus.held_out_bytes));
   corpus.vocabulary.untrained = Untrained(corpus.vocabulary, corpus.text);
   return base::Success();
 }
@@ -112,7 +95,7 @@ base::Result<TrainCorpus> ReadTrainCorpus(base::Env& env, const TrainSources& so
   std::vector<std::string> texts;
   for (const std::string& path : paths) {
     if (!texts.empty() && !texts.back().ends_with('\n')) texts.back() += '\n';
-    KV_TRY(texts.emplace_back(), ReadText(env, path));
+    KV_TRY(texts.emplace_back(), ReadTextFile(env, path, sources.encoding));
   }
   KV_TRY(CheckVaried(texts));
   if (sources.held_out.empty() && sources.share != 0.0) {
@@ -121,9 +104,9 @@ base::Result<TrainCorpus> ReadTrainCorpus(base::Env& env, const TrainSources& so
     for (const std::string& text : texts) corpus.text_bytes += text;
   }
   if (!sources.held_out.empty()) {
-    KV_TRY(corpus.held_out_bytes, ReadText(env, sources.held_out));
+    KV_TRY(corpus.held_out_bytes, ReadTextFile(env, sources.held_out, sources.encoding));
   }
-  KV_TRY(Tokenize(corpus));
+  KV_TRY(Tokenize(sources.vocabulary, corpus));
   if (corpus.held_out.size() >= 2) return corpus;
   if (!sources.held_out.empty()) {
     return MakeError(ErrorCode::kBadData, "'{}' has {} token; held-out text needs at least 2",

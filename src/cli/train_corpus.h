@@ -10,6 +10,8 @@
 #include "base/env.h"
 #include "base/result.h"
 #include "base/token_id.h"
+#include "cli/text_encoding.h"
+#include "cli/train_vocabulary.h"
 #include "tokenizer/vocabulary.h"
 #include "training/split.h"
 
@@ -24,6 +26,8 @@ struct TrainSources {
   std::optional<double> share = std::nullopt;
   std::uint64_t seed = 1;  // Of what is held out.
   std::uint64_t context = 1;
+  TextEncoding encoding = TextEncoding::kAuto;  // Of all files.
+  VocabularyChoice vocabulary = {};
 };
 
 struct TrainCorpus {
@@ -36,10 +40,10 @@ struct TrainCorpus {
 };
 
 // Reads the files, the texts as one in this order: one that does not end with a newline gets one
-// if another follows. The vocabulary is taken from all of them, so that the held-out text has no
-// unknown character; what occurs there alone is marked as untrained. kBadData, naming the file, for
-// one that is empty or not UTF-8 text; for texts without two different characters, blanks apart;
-// and for a held-out text of less than 2 tokens.
+// if another follows. Tokens that the text never has, as of characters that occur in the held-out
+// text alone, are marked as untrained. kBadData, naming the file, for one that is empty or not text
+// of this encoding; for texts without two different characters, blanks apart; and for a held-out
+// text of less than 2 tokens.
 base::Result<TrainCorpus> ReadTrainCorpus(base::Env& env, const TrainSources& sources);
 
 // A line that tells what was held out of the texts: "5 of 100 paragraphs are held out, …".

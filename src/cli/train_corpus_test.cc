@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace kvasir::cli {
@@ -45,7 +46,8 @@ TEST_F(TrainCorpusTest, HoldsDocumentsOut) {
   std::string poems;
   for (int i = 0; i < 2000; ++i) poems += "poem " + std::to_string(10000 + i) + "\n\n";
   const std::string all = Put("poems", poems);
-  const auto corpus = Read({.texts = {all}}).value();
+  const VocabularyChoice characters = {.tokenizer = TokenizerChoice::kCharacter};
+  const auto corpus = Read({.texts = {all}, .vocabulary = characters}).value();
   ASSERT_TRUE(corpus.split.has_value());
   EXPECT_EQ(corpus.split->unit, training::DocumentUnit::kParagraph);
   EXPECT_EQ(corpus.split->held_out_documents, 100u);
@@ -89,6 +91,36 @@ TEST_F(TrainCorpusTest, AFolderIsItsFiles) {
   EXPECT_EQ(corpus.files, 2u);
 }
 
+TEST_F(TrainCorpusTest, BytePairsAreLearnedOfTheTextAlone) {
+  const std::string text = Put("text", "so it was, so it was"), val = Put("val", "ff ff ff ff");
+  const auto corpus = Read({.texts = {text}, .held_out = val}).value();
+  EXPECT_EQ(corpus.vocabulary.kind, tokenizer::VocabularyKind::kByteLevel);
+  EXPECT_LT(corpus.text.size(), corpus.text_bytes.size());
+  EXPECT_EQ(corpus.held_out.size(), corpus.held_out_bytes.size());
+  // Bytes that the text lacks are not drawn; nor are those that only occur in longer tokens.
+  const auto& untrained = corpus.vocabulary.untrained;
+  EXPECT_TRUE(std::find(untrained.begin(), untrained.end(), 'f') != untrained.end());
+  EXPECT_TRUE(std::find(untrained.begin(), untrained.end(), ',') == untrained.end());
+  EXPECT_EQ(Read({.texts = {text}, .held_out = val, .vocabulary = {.tokens = 258}})
+                .value()
+                .vocabulary.pieces.size(),
+            258u);
+}
+
+TEST_F(TrainCorpusTest, ReadsTheEncodingThatIsSaid) {
+  const std::string gb = Put("gb", "\xB4\xBA\xB7\xE7");
+  const auto corpus =
+      Read({.texts = {gb}, .held_out = gb, .encoding = TextEncoding::kGb18030}).value();
+  EXPECT_EQ(corpus.text_bytes, "春风");
+  EXPECT_EQ(corpus.held_out_bytes, "春风");
+  EXPECT_NE(Read({.texts = {gb}}).error().hint.find("gb18030"), std::string::npos);
+  const std::string utf8 = Put("utf8", "春风花月江山水人");
+  EXPECT_NE(Read({.texts = {gb, utf8}, .encoding = TextEncoding::kGb18030})
+                .error()
+                .message.find("'" + utf8 + "' is UTF-8, not GB18030"),
+            std::string::npos);
+}
+
 TEST_F(TrainCorpusTest, RefusesWhatIsNoText) {
   const std::string good = Put("good", "春风"), empty = Put("empty", ""),
                     binary = Put("binary", "春\xff"), short_one = Put("short", "月"),
@@ -105,7 +137,7 @@ TEST_F(TrainCorpusTest, RefusesWhatIsNoText) {
     EXPECT_EQ(of(empty), "'" + empty + "' is empty");
     EXPECT_NE(of(binary).find("'" + binary + "' is not UTF-8: byte 0xFF at offset 3"),
               std::string::npos);
-    EXPECT_EQ(of(zero), "'" + zero + "' is no text: byte 0x00 at offset 3");
+    EXPECT_EQ(of(zero), "'" + zero + "' is no text: U+0000 at offset 3");
     EXPECT_NE(of(home_ + "/none").find("none"), std::string::npos);
   }
   EXPECT_NE(message({good}, short_one).find("at least 2"), std::string::npos);

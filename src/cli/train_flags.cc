@@ -4,6 +4,7 @@
 
 #include "cli/number_flags.h"
 #include "kernels/attention.h"
+#include "tokenizer/byte_pair_trainer.h"
 
 namespace kvasir::cli {
 namespace {
@@ -21,15 +22,14 @@ CLI::Option* AddPath(CLI::App* command, const std::string& flags, std::string& v
 }
 
 void AddFileFlags(CLI::App* command, TrainFlags& flags) {
-  command->add_option("text", flags.texts, "Text files and folders of them, UTF-8, read in this order")->required();
+  command->add_option("text", flags.texts, "Text files and folders of them, read in this order")
+      ->required();
   AddPath(command, "-o,--output", flags.output, "The model file to write (GGUF)")->required();
   AddPath(command, "--val", flags.held_out, "Held-out text; the best model on it is kept");
   AddFloat(command, "--val-share", flags.held_out_share, {0, 0.9},
            "Without --val: the share of the texts that is held out, by whole documents; 0 = none "
            "(0.05, at most 128 KiB, nothing of small texts)");
   command->add_option("--arch", flags.arch, "Architecture (gpt2)")->check(CLI::IsMember({"gpt2"}));
-  command->add_option("--tokenizer", flags.tokenizer, "Kind of vocabulary (char)")
-      ->check(CLI::IsMember({"char"}));
   command->add_option("--name", flags.name, "general.name in the file (default: the file's name)");
   command->add_option("--dtype", flags.dtype, "Type of the matrices in the file (f32)")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
@@ -42,6 +42,30 @@ void AddShapeFlags(CLI::App* command, TrainFlags& flags) {
   AddUint(command, "--ffn", flags.feed_forward, {1, 1u << 18}, "MLP channels (4 x dim)");
   AddUint(command, "--context", flags.config.context, {1, 1u << 20}, "Context in tokens (128)");
   command->add_flag("--tied", flags.config.tied_head, "Share the output matrix with the embedding");
+}
+
+void AddVocabularyFlags(CLI::App* command, TrainFlags& flags) {
+  command
+      ->add_option_function<std::string>(
+          "--tokenizer",
+          [&flags](const std::string& name) {
+            flags.vocabulary.tokenizer = name == "char"  ? TokenizerChoice::kCharacter
+                                         : name == "bpe" ? TokenizerChoice::kBytePairs
+                                                         : TokenizerChoice::kAuto;
+          },
+          "Kind of vocabulary: char, bpe (byte pairs), or auto: char where most letters are Han, "
+          "bpe elsewhere (auto)")
+      ->check(CLI::IsMember({"auto", "char", "bpe"}));
+  AddUint(command, "--vocab", flags.vocabulary.tokens,
+          {tokenizer::kMinBytePairVocabulary, tokenizer::kMaxBytePairVocabulary},
+          "Tokens of a bpe vocabulary, at most (4096)");
+  command
+      ->add_option_function<std::string>(
+          "--encoding",
+          [&flags](const std::string& name) { flags.encoding = FindTextEncoding(name); },
+          "Of the texts: utf-8, gb18030 (also GBK), utf-16, utf-16le, utf-16be, or auto: utf-8, or "
+          "utf-16 by its byte order mark (auto)")
+      ->check(CLI::IsMember(TextEncodingNames()));
 }
 
 void AddScheduleFlags(CLI::App* command, training::TrainOptions& options) {
@@ -96,6 +120,7 @@ void AddRunFlags(CLI::App* command, TrainFlags& flags) {
 
 void AddTrainFlags(CLI::App* command, TrainFlags& flags) {
   AddFileFlags(command, flags);
+  AddVocabularyFlags(command, flags);
   AddShapeFlags(command, flags);
   AddStepFlags(command, flags);
   AddRunFlags(command, flags);

@@ -19,7 +19,8 @@ namespace kvasir::cli {
 struct TrainFlags {
   std::vector<std::string> texts;
   std::string output, held_out, checkpoint, log, name, dtype = "f32", arch = "gpt2";
-  std::string tokenizer = "char";
+  VocabularyChoice vocabulary;
+  TextEncoding encoding = TextEncoding::kAuto;
   bool resume = false, json = false;
   std::uint64_t threads = 0;  // 0: the physical cores.
   model::Gpt2Config config;
@@ -33,7 +34,7 @@ struct TrainFlags {
     return {texts, held_out, output, log.empty() ? output + ".log" : log, checkpoint};
   }
   TrainSources Sources() const {
-    return {texts, held_out, held_out_share, options.seed, config.context};
+    return {texts, held_out, held_out_share, options.seed, config.context, encoding, vocabulary};
   }
 };
 

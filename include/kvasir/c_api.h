@@ -176,4 +176,4 @@ KVASIR_API int kvasir_evaluate(kvasir_session* session, const char* text, uint64
 } /* extern "C" */
 #endif
 
-#endif /* KVASIR_C_API_H_ */
+#endif  // KVASIR_C_API_H_

@@ -20,7 +20,7 @@ struct Constraint {
   Kind kind = Kind::kRegex;
   // An expression that the whole text matches; a JSON Schema (2020-12); a grammar (GBNF); or each
   // of the choices.
-  std::vector<std::string> texts;
+  std::vector<std::string> texts = {};
   bool assert_formats = false;  // Of a schema: enforce its "format", which is else a remark.
   bool compact_json = false;    // Of a schema: one spelling for each value, without blanks.
 
@@ -47,29 +47,29 @@ enum class Overflow {
 // One prompt and how to continue it. The answer is a function of the model, of these fields, of the
 // cache policy, and of nothing else.
 struct Request {
-  std::string prompt;
-  std::vector<TokenId> prompt_tokens;  // If not empty: in place of prompt.
+  std::string prompt = {};
+  std::vector<TokenId> prompt_tokens = {};  // If not empty: in place of prompt.
   std::uint64_t max_tokens = 64;
   Overflow overflow = Overflow::kStop;
 
-  float temperature = 0.8f;         // 0: always the most probable token.
-  std::uint32_t top_k = 0;          // 0: off.
-  float top_p = 1.0f;               // (0, 1]; 1: off.
-  float min_p = 0.0f;               // [0, 1]; 0: off.
-  float repeat_penalty = 1.0f;      // Of the last 64 tokens; > 0; 1: off.
-  float presence_penalty = 0.0f;    // −2 … 2, of what has been generated; 0: off.
-  float frequency_penalty = 0.0f;   // Likewise.
-  std::map<TokenId, float> biases;  // Added to logits; −100 … 100.
+  float temperature = 0.8f;              // 0: always the most probable token.
+  std::uint32_t top_k = 0;               // 0: off.
+  float top_p = 1.0f;                    // (0, 1]; 1: off.
+  float min_p = 0.0f;                    // [0, 1]; 0: off.
+  float repeat_penalty = 1.0f;           // Of the last 64 tokens; > 0; 1: off.
+  float presence_penalty = 0.0f;         // −2 … 2, of what has been generated; 0: off.
+  float frequency_penalty = 0.0f;        // Likewise.
+  std::map<TokenId, float> biases = {};  // Added to logits; −100 … 100.
 
-  std::optional<std::uint64_t> seed;  // None: a random one, told in the answer.
-  std::uint64_t count = 1;            // Continuations, each with draws of its own.
-  std::uint64_t best_of = 1;          // So many are drawn for each, and the most probable is kept.
+  std::optional<std::uint64_t> seed = {};  // None: a random one, told in the answer.
+  std::uint64_t count = 1;                 // Continuations, each with draws of its own.
+  std::uint64_t best_of = 1;  // So many are drawn for each, and the most probable is kept.
 
-  std::vector<std::string> stops;    // The text ends before any of these.
-  std::vector<std::string> bans;     // Tokens that hold one of these are never drawn.
-  std::optional<TokenId> end_token;  // None: the model's own.
-  bool ignore_end = false;           // Never draw an end token.
-  std::optional<Constraint> constraint;
+  std::vector<std::string> stops = {};    // The text ends before any of these.
+  std::vector<std::string> bans = {};     // Tokens that hold one of these are never drawn.
+  std::optional<TokenId> end_token = {};  // None: the model's own.
+  bool ignore_end = false;                // Never draw an end token.
+  std::optional<Constraint> constraint = {};
 
   std::size_t top_logprobs = 0;  // Alternatives told of each token.
 };
@@ -90,8 +90,8 @@ struct TokenProbability {
 
 struct Token {
   TokenId id = 0;
-  double logprob = 0;                 // As above.
-  std::vector<TokenProbability> top;  // [top_logprobs], the most probable first.
+  double logprob = 0;                      // As above.
+  std::vector<TokenProbability> top = {};  // [top_logprobs], the most probable first.
 };
 
 // Told as tokens come.
@@ -103,14 +103,14 @@ struct TokenEvent {
 };
 
 struct Continuation {
-  std::string text;           // Valid UTF-8, without prompt, stop string and end token.
-  std::vector<Token> tokens;  // All that were generated.
+  std::string text = {};           // Valid UTF-8, without prompt, stop string and end token.
+  std::vector<Token> tokens = {};  // All that were generated.
   FinishReason finish = FinishReason::kLength;
 };
 
 struct Answer {
   std::uint64_t seed = 0;
-  std::vector<Continuation> continuations;  // [count]
+  std::vector<Continuation> continuations = {};  // [count]
 };
 
 // What an answer cost; of requests that ran together, of all of them.

@@ -22,32 +22,32 @@ namespace kvasir {
 // everything; all others change times and bytes, never a bit.
 struct CacheSettings {
   bool enabled = true;         // Off: every position is computed again at each step.
-  std::string policy;          // What is kept, in the language of --kv; empty: everything, in f32.
+  std::string policy = {};     // What is kept, in the language of --kv; empty: everything, in f32.
   bool share_prefixes = true;  // Prompts start from what other texts have left in the cache.
-  std::uint64_t block_tokens = 16;            // A multiple of 16, up to 256.
-  std::uint64_t prefill_chunk = 0;            // Most prompt tokens in a step; 0: as many as fit.
-  std::uint64_t max_batch = 32;               // Most texts in a step.
-  std::optional<std::uint64_t> budget_bytes;  // Of K and V; none: enough for max_batch texts.
+  std::uint64_t block_tokens = 16;  // A multiple of 16, up to 256.
+  std::uint64_t prefill_chunk = 0;  // Most prompt tokens in a step; 0: as many as fit.
+  std::uint64_t max_batch = 32;     // Most texts in a step.
+  std::optional<std::uint64_t> budget_bytes = {};  // Of K and V; none: enough for max_batch texts.
 };
 
 struct SessionOptions {
   std::size_t threads = 0;  // 0: the physical cores.
-  CacheSettings cache;
+  CacheSettings cache = {};
 };
 
 // Rows of logits, or the last of them.
 struct Logits {
   std::size_t rows = 0;
   std::size_t vocabulary = 0;
-  std::vector<float> values;  // [rows][vocabulary]; row t predicts the token after position t.
+  std::vector<float> values = {};  // [rows][vocabulary]; row t predicts the token after position t.
 };
 
 struct Evaluation {
-  std::uint64_t tokens = 0;       // Predicted: all but the first.
-  double nll = 0;                 // Mean negative log-likelihood of a token, in nats.
-  double perplexity = 0;          // e^nll
-  double bits_per_char = 0;       //
-  std::vector<double> token_nll;  // [tokens]
+  std::uint64_t tokens = 0;  // Predicted: all but the first.
+  double nll = 0;            // Mean negative log-likelihood of a token, in nats.
+  double perplexity = 0;     // e^nll
+  double bits_per_char = 0;
+  std::vector<double> token_nll = {};  // [tokens]
 };
 
 // Called for each token; false ends the run: what there is by then is the answer. An exception

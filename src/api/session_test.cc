@@ -314,7 +314,7 @@ INSTANTIATE_TEST_SUITE_P(
                   r.constraint->texts.push_back("b");
                 },
                 "2 texts"}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(SessionTest, WhatIsNotUtf8IsRefusedAndABatchNamesIt) {
   Session session = MakeSession();

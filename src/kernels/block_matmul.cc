@@ -89,8 +89,13 @@ struct Chains {
   }
 };
 
+// Of the two blocks of a pair of panels.
+constexpr std::size_t PairBlockBytes(std::size_t bits) {
+  return kPairPanels * (kScaleBytes + kBlockSteps * bits / 8 * kPanelOutputs);
+}
+
 // How far ahead of their use bytes are asked for: the hardware sees no stream in these reads.
-constexpr std::size_t kAheadBytes = 4352;
+constexpr std::size_t kPairsAhead = 4;
 
 // Weights as they lie in the matrix: each number is widened where it is used. More than one panel
 // are whole pairs.
@@ -108,11 +113,11 @@ struct InBytes {
   template <std::size_t kRows, std::size_t kPanels>
   HWY_INLINE void Block(std::size_t b, const float* x, std::size_t stride,
                         Chains<kRows, kPanels>& chains) const {
+    // Whole cache lines of whole pairs: a line left out is a wait for memory in every block.
     KV_UNROLL
-    for (std::size_t p = 0; p < kPanels; ++p) {
-      const std::byte* ahead = At(b, p) + kAheadBytes;
-      KV_UNROLL
-      for (std::size_t i = 0; i < 4 * kBits * kPanelOutputs; i += 64) hwy::Prefetch(ahead + i);
+    for (std::size_t p = 0; p < kPanels; p += kPairPanels) {
+      const std::byte* ahead = At(b + kPairsAhead, p);
+      for (std::size_t i = 0; i < PairBlockBytes(kBits); i += 64) hwy::Prefetch(ahead + i);
     }
     for (std::size_t k = 0; k < kBlockSteps; k += 8) {
       const std::size_t at = kScaleBytes + k / kStepsPerLine<kBits> * kPanelOutputs;

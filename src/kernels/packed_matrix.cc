@@ -44,7 +44,11 @@ void PackPanels(const PackSource& source, PackedMatrix& out, base::IndexRange pa
     float* panel = out.panel(p);
     const std::size_t lanes = std::min<std::size_t>(16, out.n() - p * 16);
     const float* from = source.data + p * 16 * source.n_stride;
-    if (source.n_stride == 1) {
+    if (source.n_stride == 1 && lanes == kPanelOutputs) {
+      for (std::size_t k = 0; k < out.k(); ++k) {
+        std::memcpy(panel + k * 16, from + k * source.k_stride, 16 * sizeof(float));
+      }
+    } else if (source.n_stride == 1) {
       for (std::size_t k = 0; k < out.k(); ++k) {
         for (std::size_t lane = 0; lane < lanes; ++lane)
           panel[k * 16 + lane] = from[k * source.k_stride + lane];

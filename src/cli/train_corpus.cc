@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -76,24 +77,39 @@ void HoldOut(const TrainSources& sources, std::span<const std::string> texts, Tr
   corpus.split = std::move(split);
 }
 
+base::Result<void> Encode(const tokenizer::Tokenizer& tokenizer, TrainCorpus& corpus) {
+  KV_TRY(corpus.text, tokenizer.Encode(corpus.text_bytes));
+  KV_TRY(corpus.held_out, tokenizer.Encode(corpus.held_out_bytes));
+  return base::Success();
+}
+
 base::Result<void> Tokenize(const VocabularyChoice& choice, TrainCorpus& corpus) {
   KV_TRY(corpus.vocabulary, MakeVocabulary(choice, corpus.text_bytes, corpus.held_out_bytes));
   KV_TRY(auto vocabulary, tokenizer::Vocabulary::Make(corpus.vocabulary));
   KV_TRY(const auto tokenizer, tokenizer::MakeTokenizer(std::move(vocabulary)));
-  KV_TRY(corpus.text, tokenizer->Encode(corpus.text_bytes));
-  KV_TRY(corpus.held_out, tokenizer->Encode(corpus.held_out_bytes));
+  KV_TRY(Encode(*tokenizer, corpus));
   corpus.vocabulary.untrained = Untrained(corpus.vocabulary, corpus.text);
+  return base::Success();
+}
+
+// With the vocabulary of a model: what neither it nor this text has trained stays untrained.
+base::Result<void> TokenizeAs(const tokenizer::Tokenizer& tokenizer, TrainCorpus& corpus) {
+  corpus.vocabulary = tokenizer.vocabulary().spec();
+  KV_TRY(Encode(tokenizer, corpus));
+  const std::vector<base::TokenId> unseen = Untrained(corpus.vocabulary, corpus.text);
+  std::erase_if(corpus.vocabulary.untrained, [&](base::TokenId id) {
+    return !std::binary_search(unseen.begin(), unseen.end(), id);
+  });
   return base::Success();
 }
 
 }  // namespace
 
 base::Result<TrainCorpus> ReadTrainCorpus(base::Env& env, const TrainSources& sources) {
-  KV_TRY(const std::vector<std::string> paths, ExpandTexts(sources.texts));
   TrainCorpus corpus;
-  corpus.files = paths.size();
+  KV_TRY(corpus.files, ExpandTexts(sources.texts));
   std::vector<std::string> texts;
-  for (const std::string& path : paths) {
+  for (const std::string& path : corpus.files) {
     if (!texts.empty() && !texts.back().ends_with('\n')) texts.back() += '\n';
     KV_TRY(texts.emplace_back(), ReadTextFile(env, path, sources.encoding));
   }
@@ -106,7 +122,8 @@ base::Result<TrainCorpus> ReadTrainCorpus(base::Env& env, const TrainSources& so
   if (!sources.held_out.empty()) {
     KV_TRY(corpus.held_out_bytes, ReadTextFile(env, sources.held_out, sources.encoding));
   }
-  KV_TRY(Tokenize(sources.vocabulary, corpus));
+  KV_TRY(sources.tokenizer ? TokenizeAs(*sources.tokenizer, corpus)
+                           : Tokenize(sources.vocabulary, corpus));
   if (corpus.held_out.size() >= 2) return corpus;
   if (!sources.held_out.empty()) {
     return MakeError(ErrorCode::kBadData, "'{}' has {} token; held-out text needs at least 2",

@@ -12,6 +12,7 @@
 #include "base/token_id.h"
 #include "cli/text_encoding.h"
 #include "cli/train_vocabulary.h"
+#include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary.h"
 #include "training/split.h"
 
@@ -27,6 +28,8 @@ struct TrainSources {
   std::uint64_t seed = 1;  // Of what is held out.
   std::uint64_t context = 1;
   TextEncoding encoding = TextEncoding::kAuto;  // Of all files.
+  // Of the model to go on from; null: one is made of the texts, as `vocabulary` says.
+  const tokenizer::Tokenizer* tokenizer = nullptr;
   VocabularyChoice vocabulary = {};
 };
 
@@ -34,7 +37,7 @@ struct TrainCorpus {
   tokenizer::VocabularySpec vocabulary;
   std::vector<base::TokenId> text, held_out;
   std::string text_bytes, held_out_bytes;  // The same as UTF-8.
-  std::uint64_t files = 0;                 // Of the texts.
+  std::vector<std::string> files;          // Paths of the texts.
   // How the held-out text was drawn from them; its own texts are then empty. Null: it was not.
   std::optional<training::TextSplit> split;
 };

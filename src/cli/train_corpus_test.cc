@@ -42,6 +42,22 @@ TEST_F(TrainCorpusTest, WhatTheTrainingTextLacksIsUntrained) {
   EXPECT_TRUE(Read({.texts = {one}}).value().vocabulary.untrained.empty());
 }
 
+TEST_F(TrainCorpusTest, AModelsOwnVocabulary) {
+  const std::string first = Put("first", "春 风"), val = Put("val", "人月a风"),
+                    next = Put("next", "月春雨");
+  const auto old = Read({.texts = {first}, .held_out = val}).value();
+  const auto made =
+      tokenizer::MakeTokenizer(tokenizer::Vocabulary::Make(old.vocabulary).value()).value();
+  const auto corpus = Read({.texts = {next}, .tokenizer = made.get()}).value();
+  EXPECT_EQ(corpus.vocabulary.pieces, old.vocabulary.pieces);
+  EXPECT_EQ(corpus.text.size(), 5u) << "a character it lacks is bytes";
+  std::vector<std::string> untrained;
+  for (base::TokenId id : corpus.vocabulary.untrained) {
+    untrained.push_back(corpus.vocabulary.pieces[id]);
+  }
+  EXPECT_EQ(untrained, (std::vector<std::string>{"a", "人"})) << "月 is trained now, 风 was";
+}
+
 TEST_F(TrainCorpusTest, HoldsDocumentsOut) {
   std::string poems;
   for (int i = 0; i < 2000; ++i) poems += "poem " + std::to_string(10000 + i) + "\n\n";
@@ -88,7 +104,7 @@ TEST_F(TrainCorpusTest, AFolderIsItsFiles) {
   Put("book/10", "春");
   const auto corpus = Read({.texts = {home_ + "/book"}}).value();
   EXPECT_EQ(corpus.text_bytes, "春\n风\n");
-  EXPECT_EQ(corpus.files, 2u);
+  EXPECT_EQ(corpus.files, (std::vector<std::string>{home_ + "/book/10", home_ + "/book/2"}));
 }
 
 TEST_F(TrainCorpusTest, BytePairsAreLearnedOfTheTextAlone) {

@@ -56,16 +56,27 @@ std::string TemporaryPrefix(const std::string& path) { return path + ".tmp"; }
 
 }  // namespace
 
+std::string TrainReportPath(const std::string& folder) { return folder + "/report.md"; }
+std::string TrainPlotPath(const std::string& folder) { return folder + "/loss.svg"; }
+std::string TrainSamplesPath(const std::string& folder) { return folder + "/samples.jsonl"; }
+
 base::Result<void> CheckDistinct(const TrainPaths& paths) {
   std::vector<NamedPath> files;
   for (const std::string& text : paths.texts) files.push_back({"the text", text});
   if (!paths.held_out.empty()) files.push_back({"--val", paths.held_out});
+  if (!paths.init.empty()) files.push_back({"--init", paths.init});
   const std::size_t inputs = files.size();  // Inputs may be the same file.
   files.push_back({"--output", paths.output});
   files.push_back({"--log", paths.log});
   if (!paths.checkpoint.empty()) {
     files.push_back({"--checkpoint", paths.checkpoint});
     files.push_back({"--checkpoint", training::CheckpointPath(paths.checkpoint)});
+  }
+  if (!paths.report.empty()) {
+    files.push_back({"--report", paths.report});
+    files.push_back({"--report", TrainReportPath(paths.report)});
+    files.push_back({"--report", TrainPlotPath(paths.report)});
+    files.push_back({"--report", TrainSamplesPath(paths.report)});
   }
   for (std::size_t i = inputs; i < files.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
@@ -91,6 +102,30 @@ base::Result<void> CheckWritable(const std::string& path) {
   if (file < 0) return refuse(SystemMessage(errno));
   close(file);
   if (unlink(probe.c_str()) != 0) return refuse(SystemMessage(errno));
+  return base::Success();
+}
+
+base::Result<void> PrepareTrainFiles(base::Env& env, const TrainPaths& paths, bool resume) {
+  if (!paths.report.empty()) {
+    // The folder is made when there is something to put into it.
+    const bool there = fs::is_directory(paths.report);
+    KV_TRY(CheckWritable(there ? TrainReportPath(paths.report) : paths.report));
+  }
+  if (!paths.checkpoint.empty()) {
+    const std::string last = training::CheckpointPath(paths.checkpoint);
+    if (!resume && env.Exists(last)) {
+      return WithHint(MakeError(ErrorCode::kUsage, "'{}' exists and would be lost", last),
+                      "add --resume to go on with that run, or name another directory");
+    }
+    if (resume && !env.Exists(last)) {
+      return MakeError(ErrorCode::kIo, "there is no checkpoint '{}' to resume from", last);
+    }
+    KV_TRY(env.MakeDirectories(paths.checkpoint));
+    KV_TRY(CheckWritable(last));
+    RemoveStaleTemporaries(last);
+  }
+  KV_TRY(CheckWritable(paths.output));
+  RemoveStaleTemporaries(paths.output);
   return base::Success();
 }
 

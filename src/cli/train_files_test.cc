@@ -30,8 +30,11 @@ class TrainFilesTest : public testing::Test {
   // The message, or nothing.
   std::string Distinct(const std::string& output, const std::string& log,
                        const std::string& checkpoint = "") const {
-    const auto checked =
-        CheckDistinct({{In("val"), In("text")}, In("val"), In(output), In(log), In(checkpoint)});
+    const auto checked = CheckDistinct({.texts = {In("val"), In("text")},
+                                        .held_out = In("val"),
+                                        .output = In(output),
+                                        .log = In(log),
+                                        .checkpoint = In(checkpoint)});
     if (checked) return "";
     EXPECT_EQ(checked.error().code, base::ErrorCode::kUsage);
     return checked.error().message;

@@ -12,6 +12,7 @@
 #include "base/character_count.h"
 #include "cli/json_output.h"
 #include "cli/longest_run.h"
+#include "cli/train_files.h"
 #include "cli/train_progress.h"
 #include "model/model_file.h"
 
@@ -70,8 +71,8 @@ std::string RunTable(const TrainedRun& run, const TrainCorpus& corpus) {
   row("model", fmt::format("{}: {}; {} parameters, vocabulary of {}", Cell(run.output), run.shape,
                            Grouped(run.parameters), Grouped(run.vocabulary)));
   row("text", fmt::format("{} characters of {} {}, {} tokens: {:.2f} a parameter",
-                          Grouped(base::CountCharacters(corpus.text_bytes)), corpus.files,
-                          corpus.files == 1 ? "file" : "files", Grouped(corpus.text.size()),
+                          Grouped(base::CountCharacters(corpus.text_bytes)), corpus.files.size(),
+                          corpus.files.size() == 1 ? "file" : "files", Grouped(corpus.text.size()),
                           tokens / static_cast<double>(run.parameters)));
   row("held out", corpus.split ? DescribeHeldOut(corpus)
                   : corpus.held_out.empty()
@@ -201,8 +202,8 @@ base::Result<void> WriteTrainReport(base::Env& env, const std::string& folder,
                                     const std::vector<TrainLogLine>& log,
                                     std::span<const Sample> samples) {
   KV_TRY(env.MakeDirectories(folder));
-  KV_TRY(base::WriteFileAtomic(env, folder + "/loss.svg", DrawTrainLog(run.name, log)));
-  return base::WriteFileAtomic(env, folder + "/report.md",
+  KV_TRY(base::WriteFileAtomic(env, TrainPlotPath(folder), DrawTrainLog(run.name, log)));
+  return base::WriteFileAtomic(env, TrainReportPath(folder),
                                TrainReportText(run, corpus, figures, log, samples));
 }
 

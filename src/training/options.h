@@ -26,6 +26,8 @@ struct TrainOptions {
   double weight_decay = 0.1;
   double clip = 1.0;     // Largest gradient norm; 0: no clipping.
   double dropout = 0.0;  // Probability.
+  // Names the weights that the run starts from (StartWeights::Hash); 0: those drawn by the seed.
+  std::uint64_t start_weights = 0;
 };
 
 // kUsage naming the flag, its value and what is allowed.

@@ -45,8 +45,12 @@ Result<std::uint64_t> TensorBytes(std::string_view file, std::uint64_t at,
 
 Result<GgufFile> GgufFile::Open(base::Env& env, const std::string& path) {
   KV_TRY(auto mapping, env.Map(path));
-  KV_TRY(auto file, Parse(mapping->bytes(), path));
-  file.mapping_ = std::move(mapping);
+  return Own(std::move(mapping), path);
+}
+
+Result<GgufFile> GgufFile::Own(std::unique_ptr<base::FileBytes> bytes, std::string name) {
+  KV_TRY(auto file, Parse(bytes->bytes(), std::move(name)));
+  file.mapping_ = std::move(bytes);
   return file;
 }
 

@@ -38,7 +38,7 @@ struct GgufTensor {
   std::span<const std::byte> data;  // Exactly the tensor's bytes; may be unaligned in memory.
 };
 
-// Owner of the mapping, if it came from a file; movable, and views stay valid then. Immutable, so
+// Owner of the mapping, if it came from a file or owned bytes; movable, and views stay valid then. Immutable, so
 // thread-safe. The file must not be shortened while it is open.
 // Invariants: names are unique, 1..64 bytes of UTF-8 without NUL; tensors lie inside the bytes,
 // aligned, and do not overlap; memory held is a small multiple of the file's size at most.
@@ -49,7 +49,10 @@ class GgufFile {
   static base::Result<GgufFile> Open(base::Env& env, const std::string& path);
   // The same from bytes, which must outlive the result; `name` stands in messages.
   static base::Result<GgufFile> Parse(std::span<const std::byte> bytes, std::string name);
+  // The same from bytes that the result keeps.
+  static base::Result<GgufFile> Own(std::unique_ptr<base::FileBytes> bytes, std::string name);
 
+  std::span<const std::byte> bytes() const { return bytes_; }  // The whole file.
   const std::string& name() const { return name_; }
   std::uint32_t version() const { return version_; }
   std::uint64_t alignment() const { return alignment_; }

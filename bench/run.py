@@ -19,6 +19,7 @@ import sys
 import time
 
 import peers
+import shapes
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODEL = ROOT / "models" / "tang-lesson.gguf"
@@ -178,6 +179,28 @@ def compare_with_peers(program, flags):
     return ["### Against PyTorch", "", *peers.table(json.loads(done.stdout)), ""]
 
 
+def larger_shapes(program, flags):
+    results = shapes.measure(program, sorted({1, 2}), flags.rounds, say)
+    return ["### Larger shapes and rounded weights", "",
+            f"Medians of {flags.rounds} rounds in which all rows take turns; the fork's figures "
+            "are of another, quiet run on such a machine.", "", *shapes.table(results), ""]
+
+
+def products(build):
+    """What the programs about single products print; they check before they time."""
+    for name, title in (("gemv_bench", "The products of a step, and reading as many bytes"),
+                        ("sgemm_bench", "The products of training, and oneDNN's")):
+        program = build / name
+        if not program.exists():
+            say(f"there is no {program}: left out")
+            continue
+        say(name)
+        done = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"bench: {name} failed")
+        yield from (f"### {title}", "", "```", *done.stdout.rstrip().splitlines(), "```", "")
+
+
 def summary(program, flags):
     lines = []
     target = shape = None
@@ -190,6 +213,9 @@ def summary(program, flags):
                       *markdown_table(COLUMNS[kind], result["rows"]), ""]
             if kind == "cache":
                 lines += growth_of_cache(result)
+    if flags.rounds > 0:
+        lines += larger_shapes(program, flags)
+    lines += products(flags.build)
     if MODEL.exists():
         lines += start_and_memory(program, flags.repetitions)
     if flags.peers:
@@ -220,6 +246,8 @@ def main():
     parser.add_argument("--threads", nargs="+", type=int, default=[1], help="default 1; e.g. 1 2")
     parser.add_argument("--repetitions", type=int, default=9, help="default 9")
     parser.add_argument("--pairs", type=int, default=11, help="of turns with a peer; default 11")
+    parser.add_argument("--rounds", type=int, default=5,
+                        help="of the larger shapes; 0 leaves them out; default 5")
     parser.add_argument("--no-peers", dest="peers", action="store_false")
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE",
                         help="put the summary between the marks of this file")

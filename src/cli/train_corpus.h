@@ -28,9 +28,9 @@ struct TrainSources {
   std::uint64_t seed = 1;  // Of what is held out.
   std::uint64_t context = 1;
   TextEncoding encoding = TextEncoding::kAuto;  // Of all files.
+  VocabularyChoice vocabulary = {};
   // Of the model to go on from; null: one is made of the texts, as `vocabulary` says.
   const tokenizer::Tokenizer* tokenizer = nullptr;
-  VocabularyChoice vocabulary = {};
 };
 
 struct TrainCorpus {

@@ -58,13 +58,13 @@ base::Result<void> PrepareFiles(base::Env& env, const TrainFlags& flags) {
 }
 
 // Refuses what this machine cannot hold before it fills up.
-base::Result<void> CheckMemory(const TrainFlags& flags, const TrainCorpus& corpus,
-                               std::size_t threads) {
+base::Result<void> CheckMemory(const TrainFlags& flags, const training::ModelConfig& config,
+                               const TrainCorpus& corpus, std::size_t threads) {
   const training::MemoryUse use{.threads = threads,
                                 .text_tokens = corpus.text.size() + corpus.held_out.size(),
                                 .held_out = !corpus.held_out.empty(),
                                 .checkpoints = !flags.checkpoint.empty()};
-  const auto needed = training::TrainingBytes(flags.config, flags.options, use);
+  const auto needed = training::TrainingBytes(config, flags.options, use);
   const std::uint64_t there = MachineMemory();
   if (needed && *needed <= there) return base::Success();
   constexpr double kMiB = 1 << 20;
@@ -81,11 +81,14 @@ void Tell(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); 
 
 void PrintResult(const TrainFlags& flags, const training::Trainer& trainer,
                  const training::BestModel& best, const training::RunResult& result) {
-  const std::uint64_t parameters = model::ParameterCount(trainer.config());
+  const std::uint64_t parameters = trainer.config().ParameterCount();
   if (flags.json) {
-    nlohmann::ordered_json json{{"output", flags.output},          {"seed", flags.options.seed},
-                                {"steps", result.steps_done},      {"stopped", result.stopped},
-                                {"vocab", trainer.config().vocab}, {"parameters", parameters}};
+    nlohmann::ordered_json json{{"output", flags.output},
+                                {"seed", flags.options.seed},
+                                {"steps", result.steps_done},
+                                {"stopped", result.stopped},
+                                {"vocab", trainer.config().vocab()},
+                                {"parameters", parameters}};
     if (best.measured()) {
       json["held_out_nll"] = best.loss;
       json["best_step"] = best.step;
@@ -95,7 +98,7 @@ void PrintResult(const TrainFlags& flags, const training::Trainer& trainer,
   }
   fmt::print("{} {}: {} parameters, vocabulary {}, {} steps",
              result.stopped ? "stopped" : "trained", flags.output, parameters,
-             trainer.config().vocab, result.steps_done);
+             trainer.config().vocab(), result.steps_done);
   if (best.measured()) {
     fmt::print(", best held-out loss {:.5f} nats per token (step {})", best.loss, best.step);
   } else if (!best.held_out.empty()) {
@@ -130,13 +133,13 @@ base::Result<int> Train(TrainFlags flags) {
   base::Env& env = base::Env::Default();
   KV_TRY(CheckTrainFlags(flags));
   KV_TRY(const TrainCorpus corpus, ReadTrainCorpus(env, flags.Sources()));
-  flags.config.vocab = corpus.vocabulary.pieces.size();
+  KV_TRY(const auto config, MakeModelConfig(flags.shape, corpus.vocabulary.pieces.size()));
   const std::size_t threads = flags.threads == 0 ? base::ThreadTeam::PhysicalCores()
                                                  : static_cast<std::size_t>(flags.threads);
-  KV_TRY(CheckMemory(flags, corpus, threads));
+  KV_TRY(CheckMemory(flags, config, corpus, threads));
   KV_TRY(PrepareFiles(env, flags));
   KV_TRY(const auto team, base::ThreadTeam::Make(threads));
-  KV_TRY(auto trainer, training::Trainer::Make(flags.config, flags.options, corpus.text, *team));
+  KV_TRY(auto trainer, training::Trainer::Make(config, flags.options, corpus.text, *team));
   training::BestModel best;
   best.held_out = corpus.held_out;
   best.eval_every = flags.eval_every;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cli/number_flags.h"
-#include "kernels/attention.h"
 #include "tokenizer/byte_pair_trainer.h"
 
 namespace kvasir::cli {
@@ -29,57 +28,9 @@ void AddFileFlags(CLI::App* command, TrainFlags& flags) {
   AddFloat(command, "--val-share", flags.held_out_share, {0, 0.9},
            "Without --val: the share of the texts that is held out, by whole documents; 0 = none "
            "(0.05, at most 128 KiB, nothing of small texts)");
-  command->add_option("--arch", flags.arch, "Architecture (gpt2)")->check(CLI::IsMember({"gpt2"}));
   command->add_option("--name", flags.name, "general.name in the file (default: the file's name)");
   command->add_option("--dtype", flags.dtype, "Type of the matrices in the file (f32)")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-}
-
-void AddShapeFlags(CLI::App* command, TrainFlags& flags) {
-  AddUint(command, "--layers", flags.config.layers, {1, 512}, "Layers (4)");
-  AddUint(command, "--heads", flags.config.heads, {1, 1024}, "Attention heads (4)");
-  AddUint(command, "--dim", flags.config.embedding, {1, 1u << 16}, "Channels (128)");
-  AddUint(command, "--ffn", flags.feed_forward, {1, 1u << 18}, "MLP channels (4 x dim)");
-  AddUint(command, "--context", flags.config.context, {1, 1u << 20}, "Context in tokens (128)");
-  command->add_flag("--tied", flags.config.tied_head, "Share the output matrix with the embedding");
-}
-
-void AddVocabularyFlags(CLI::App* command, TrainFlags& flags) {
-  command
-      ->add_option_function<std::string>(
-          "--tokenizer",
-          [&flags](const std::string& name) {
-            flags.vocabulary.tokenizer = name == "char"  ? TokenizerChoice::kCharacter
-                                         : name == "bpe" ? TokenizerChoice::kBytePairs
-                                                         : TokenizerChoice::kAuto;
-          },
-          "Kind of vocabulary: char, bpe (byte pairs), or auto: char where most letters are Han, "
-          "bpe elsewhere (auto)")
-      ->check(CLI::IsMember({"auto", "char", "bpe"}));
-  AddUint(command, "--vocab", flags.vocabulary.tokens,
-          {tokenizer::kMinBytePairVocabulary, tokenizer::kMaxBytePairVocabulary},
-          "Tokens of a bpe vocabulary, at most (4096)");
-  command
-      ->add_option_function<std::string>(
-          "--encoding",
-          [&flags](const std::string& name) { flags.encoding = FindTextEncoding(name); },
-          "Of the texts: utf-8, gb18030 (also GBK), utf-16, utf-16le, utf-16be, or auto: utf-8, or "
-          "utf-16 by its byte order mark (auto)")
-      ->check(CLI::IsMember(TextEncodingNames()));
-}
-
-void AddScheduleFlags(CLI::App* command, training::TrainOptions& options) {
-  command
-      ->add_option_function<std::string>(
-          "--schedule",
-          [&options](const std::string& name) {
-            options.schedule =
-                name == "wsd" ? training::Schedule::kWsd : training::Schedule::kCosine;
-          },
-          "How the rate falls: cosine, or wsd: level, then a line down over --decay (cosine)")
-      ->check(CLI::IsMember({"cosine", "wsd"}));
-  AddFloat(command, "--decay", options.decay_share, {0, 1},
-           "Share of the steps in which wsd's rate falls (0.2)");
 }
 
 void AddStepFlags(CLI::App* command, TrainFlags& flags) {
@@ -121,28 +72,15 @@ void AddRunFlags(CLI::App* command, TrainFlags& flags) {
 void AddTrainFlags(CLI::App* command, TrainFlags& flags) {
   AddFileFlags(command, flags);
   AddVocabularyFlags(command, flags);
-  AddShapeFlags(command, flags);
+  AddShapeFlags(command, flags.shape);
   AddStepFlags(command, flags);
   AddRunFlags(command, flags);
 }
 
 base::Result<void> CheckTrainFlags(TrainFlags& flags) {
-  flags.config.feed_forward = flags.feed_forward.value_or(4 * flags.config.embedding);
   flags.options.shards = flags.shards.value_or(std::min(flags.options.shards, flags.options.batch));
   KV_TRY(training::CheckOptions(flags.options));
-  const model::Gpt2Config& config = flags.config;
-  if (config.embedding % config.heads != 0) {
-    return MakeError(ErrorCode::kUsage, "--dim {} is not a multiple of --heads {}",
-                     config.embedding, config.heads);
-  }
-  if (config.head_dim() > kernels::kMaxHeadDim) {
-    return MakeError(ErrorCode::kUsage,
-                     "--dim {} with --heads {} makes {} channels a head; allowed are 1 to {}",
-                     config.embedding, config.heads, config.head_dim(), kernels::kMaxHeadDim);
-  }
-  if (!flags.held_out.empty() && flags.held_out_share) {
-    return MakeError(ErrorCode::kUsage, "--val and --val-share exclude each other");
-  }
+  KV_TRY(MakeModelConfig(flags.shape, /*vocab=*/1));
   if (flags.resume && flags.checkpoint.empty()) {
     return MakeError(ErrorCode::kUsage, "--resume needs --checkpoint DIR to resume from");
   }

@@ -11,30 +11,30 @@
 #include "base/result.h"
 #include "cli/train_corpus.h"
 #include "cli/train_files.h"
-#include "model/gpt2_config.h"
+#include "cli/train_shape.h"
 #include "training/options.h"
 
 namespace kvasir::cli {
 
 struct TrainFlags {
   std::vector<std::string> texts;
-  std::string output, held_out, checkpoint, log, name, dtype = "f32", arch = "gpt2";
+  std::string output, held_out, checkpoint, log, name, dtype = "f32";
   VocabularyChoice vocabulary;
   TextEncoding encoding = TextEncoding::kAuto;
   bool resume = false, json = false;
   std::uint64_t threads = 0;  // 0: the physical cores.
-  model::Gpt2Config config;
+  TrainShape shape;
   training::TrainOptions options;
   std::optional<double> held_out_share;
   std::uint64_t eval_every = 250, checkpoint_every = 250;
   std::optional<std::uint64_t> stop_at;
-  std::optional<std::uint64_t> feed_forward, shards;
+  std::optional<std::uint64_t> shards;
 
   TrainPaths Paths() const {
     return {texts, held_out, output, log.empty() ? output + ".log" : log, checkpoint};
   }
   TrainSources Sources() const {
-    return {texts, held_out, held_out_share, options.seed, config.context, encoding, vocabulary};
+    return {texts, held_out, held_out_share, options.seed, shape.context, encoding, vocabulary};
   }
 };
 

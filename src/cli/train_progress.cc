@@ -92,7 +92,7 @@ TrainProgress::TrainProgress(std::FILE* log, std::string log_path, const trainin
       log_path_(std::move(log_path)),
       first_step_(trainer.steps_done()),
       steps_(trainer.options().steps),
-      tokens_per_step_(static_cast<double>(trainer.options().batch * trainer.config().context)),
+      tokens_per_step_(static_cast<double>(trainer.options().batch * trainer.config().context())),
       terminal_(isatty(STDERR_FILENO) != 0),
       begin_(std::chrono::steady_clock::now()) {}
 

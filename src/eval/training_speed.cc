@@ -15,7 +15,7 @@ namespace {
 
 using base::TokenId;
 
-base::Result<std::vector<float>> GradientOf(const model::Gpt2Config& config,
+base::Result<std::vector<float>> GradientOf(const training::ModelConfig& config,
                                             const training::TrainOptions& options,
                                             const std::vector<TokenId>& text,
                                             base::ThreadTeam& team) {
@@ -25,20 +25,9 @@ base::Result<std::vector<float>> GradientOf(const model::Gpt2Config& config,
   return gradient;
 }
 
-// Of one sequence over the whole context. A backward pass multiplies twice what the forward does.
-double FlopsPerSequence(const model::Gpt2Config& config) {
-  const auto width = static_cast<double>(config.embedding);
-  const auto context = static_cast<double>(config.context);
-  const double matrices = static_cast<double>(config.layers) * width *
-                              (4 * width + 2 * static_cast<double>(config.feed_forward)) +
-                          static_cast<double>(config.vocab) * width;
-  const double attention = static_cast<double>(config.layers) * width * (context + 1);
-  return 3 * 2 * context * (matrices + attention);
-}
-
 }  // namespace
 
-base::Result<TrainingSpeed> MeasureTraining(const model::Gpt2Config& config,
+base::Result<TrainingSpeed> MeasureTraining(const training::ModelConfig& config,
                                             std::uint64_t sequences, std::uint64_t repetitions,
                                             base::ThreadTeam& team) {
   KV_CHECK(repetitions > 0);
@@ -48,8 +37,8 @@ base::Result<TrainingSpeed> MeasureTraining(const model::Gpt2Config& config,
   options.steps = repetitions + 1;
   KV_TRY(training::CheckOptions(options));
   RandomStream random(/*seed=*/1);
-  std::vector<TokenId> text(64 * config.context + 1);
-  for (TokenId& token : text) token = static_cast<TokenId>(random.Below(config.vocab));
+  std::vector<TokenId> text(64 * config.context() + 1);
+  for (TokenId& token : text) token = static_cast<TokenId>(random.Below(config.vocab()));
 
   training::TrainOptions singly = options;
   singly.micro_batch = 1;
@@ -73,8 +62,8 @@ base::Result<TrainingSpeed> MeasureTraining(const model::Gpt2Config& config,
   const auto count = static_cast<double>(sequences);
   return TrainingSpeed{
       .ms_per_step = 1e3 * step,
-      .tokens_per_s = count * static_cast<double>(config.context) / step,
-      .gflop_per_s = 1e-9 * count * FlopsPerSequence(config) / step,
+      .tokens_per_s = count * static_cast<double>(config.context()) / step,
+      .gflop_per_s = 1e-9 * count * training::StepFlops(training::PlanOf(config)) / step,
   };
 }
 

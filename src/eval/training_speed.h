@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "base/thread_team.h"
-#include "model/gpt2_config.h"
+#include "training/model_config.h"
 
 namespace kvasir::eval {
 
@@ -19,7 +19,7 @@ struct TrainingSpeed {
 // dropout. Checked: the gradient has the same bits with one sequence computed at a time. kUsage for
 // a shape or number that is not allowed, kNumeric if the check fails. Single-threaded but for the
 // team.
-base::Result<TrainingSpeed> MeasureTraining(const model::Gpt2Config& config,
+base::Result<TrainingSpeed> MeasureTraining(const training::ModelConfig& config,
                                             std::uint64_t sequences, std::uint64_t repetitions,
                                             base::ThreadTeam& team);
 

@@ -83,6 +83,47 @@ void SwiGluImpl(const float* gate, const float* up, std::size_t n, float* y) {
   }
 }
 
+// gate becomes dgate, up becomes dup.
+HWY_INLINE void SwiGluGradVector(VF dy, VF& gate, VF& up) {
+  const DF d;
+  const VF one = hn::Set(d, 1.0f);
+  const VF s = hn::Div(one, hn::Add(one, ExpVector(hn::Neg(gate))));
+  const VF silu = hn::Mul(gate, s);
+  const VF slope = hn::MulAdd(silu, hn::Sub(one, s), s);
+  gate = hn::Mul(hn::Mul(dy, up), slope);
+  up = hn::Mul(dy, silu);
+}
+
+void SwiGluGradImpl(const float* gate, const float* up, const float* dy, std::size_t n,
+                    float* dgate, float* dup) {
+  const DF d;
+  std::size_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    VF g = hn::LoadU(d, gate + i);
+    VF u = hn::LoadU(d, up + i);
+    SwiGluGradVector(hn::LoadU(d, dy + i), g, u);
+    hn::StoreU(g, d, dgate + i);
+    hn::StoreU(u, d, dup + i);
+  }
+  if (i < n) {
+    HWY_ALIGN float tail[3][16] = {};  // gate, up, dy
+    for (std::size_t j = i; j < n; ++j) {
+      tail[0][j - i] = gate[j];
+      tail[1][j - i] = up[j];
+      tail[2][j - i] = dy[j];
+    }
+    VF g = hn::Load(d, tail[0]);
+    VF u = hn::Load(d, tail[1]);
+    SwiGluGradVector(hn::Load(d, tail[2]), g, u);
+    hn::Store(g, d, tail[0]);
+    hn::Store(u, d, tail[1]);
+    for (std::size_t j = i; j < n; ++j) {
+      dgate[j] = tail[0][j - i];
+      dup[j] = tail[1][j - i];
+    }
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kvasir::kernels
 HWY_AFTER_NAMESPACE();
@@ -93,6 +134,7 @@ namespace kvasir::kernels {
 HWY_EXPORT(GeluImpl);
 HWY_EXPORT(GeluGradImpl);
 HWY_EXPORT(SwiGluImpl);
+HWY_EXPORT(SwiGluGradImpl);
 
 void Gelu(const float* x, std::size_t n, float* y) { HWY_DYNAMIC_DISPATCH(GeluImpl)(x, n, y); }
 
@@ -102,6 +144,11 @@ void GeluGrad(const float* x, const float* dy, std::size_t n, float* dx) {
 
 void SwiGlu(const float* gate, const float* up, std::size_t n, float* y) {
   HWY_DYNAMIC_DISPATCH(SwiGluImpl)(gate, up, n, y);
+}
+
+void SwiGluGrad(const float* gate, const float* up, const float* dy, std::size_t n, float* dgate,
+                float* dup) {
+  HWY_DYNAMIC_DISPATCH(SwiGluGradImpl)(gate, up, dy, n, dgate, dup);
 }
 
 }  // namespace kvasir::kernels

@@ -17,6 +17,11 @@ void GeluGrad(const float* x, const float* dy, std::size_t n, float* dx);
 // equal gate or up.
 void SwiGlu(const float* gate, const float* up, std::size_t n, float* y);
 
+// dgate[i] = dy[i] · up[i] · silu'(gate[i]) and dup[i] = dy[i] · silu(gate[i]), with s = 1 / (1 +
+// exp(−gate)): silu' = fma(gate · s, 1 − s, s). dgate and dup overlap nothing else.
+void SwiGluGrad(const float* gate, const float* up, const float* dy, std::size_t n, float* dgate,
+                float* dup);
+
 }  // namespace kvasir::kernels
 
 #endif  // KVASIR_KERNELS_ACTIVATION_H_

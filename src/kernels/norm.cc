@@ -66,14 +66,19 @@ void LayerNormImpl(const float* x, const float* gain, const float* bias, std::si
   if (stats) *stats = {mean, inverse};
 }
 
-void RmsNormImpl(const float* x, const float* gain, std::size_t n, float eps, float* y) {
+// 1 / sqrt(mean square + eps).
+HWY_INLINE float RmsInverse(const float* x, std::size_t n, float eps) {
   V16 squares = Zero16();
   for (std::size_t i = 0; i < n; i += 16) {
     const V16 v = LoadTail(x, i, n);  // Zeros beyond n add nothing.
     squares = Fma16(v, v, squares);
   }
   const float mean = Fold16(squares) / static_cast<float>(n);
-  const V16 inverse = Set16(1.0f / std::sqrt(mean + eps));
+  return 1.0f / std::sqrt(mean + eps);
+}
+
+void RmsNormImpl(const float* x, const float* gain, std::size_t n, float eps, float* y) {
+  const V16 inverse = Set16(RmsInverse(x, n, eps));
   for (std::size_t i = 0; i < n; i += 16) {
     StoreTail(Mul16(Mul16(LoadTail(x, i, n), inverse), LoadTail(gain, i, n)), y, i, n);
   }
@@ -119,6 +124,36 @@ void ParameterGradImpl(const float* x, const float* dy, const RowStats* stats, s
   }
 }
 
+float RmsInputGradImpl(const float* x, const float* dy, const float* gain, std::size_t n, float eps,
+                       float* dx) {
+  const float inverse = RmsInverse(x, n, eps);
+  const V16 inverse16 = Set16(inverse);
+  V16 sum = Zero16();
+  for (std::size_t i = 0; i < n; i += 16) {
+    const V16 g = Mul16(LoadTail(dy, i, n), LoadTail(gain, i, n));
+    sum = Fma16(g, Mul16(LoadTail(x, i, n), inverse16), sum);
+  }
+  const V16 mean = Set16(Fold16(sum) / static_cast<float>(n));
+  for (std::size_t i = 0; i < n; i += 16) {
+    const V16 g = Mul16(LoadTail(dy, i, n), LoadTail(gain, i, n));
+    const V16 xhat = Mul16(LoadTail(x, i, n), inverse16);
+    StoreTail(Fma16(inverse16, Sub16(g, Mul16(xhat, mean)), LoadTail(dx, i, n)), dx, i, n);
+  }
+  return inverse;
+}
+
+void RmsGainGradImpl(const float* x, const float* dy, const RowStats* stats, std::size_t rows,
+                     std::size_t n, std::size_t begin, std::size_t end, float* dgain) {
+  for (std::size_t i = begin; i < end; i += 16) {
+    V16 gain = LoadTail(dgain, i, end);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const V16 xhat = Mul16(LoadTail(x + r * n, i, end), Set16(stats[r].inverse_deviation));
+      gain = Fma16(LoadTail(dy + r * n, i, end), xhat, gain);
+    }
+    StoreTail(gain, dgain, i, end);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace kvasir::kernels
 HWY_AFTER_NAMESPACE();
@@ -131,6 +166,8 @@ HWY_EXPORT(LayerNormImpl);
 HWY_EXPORT(RmsNormImpl);
 HWY_EXPORT(InputGradImpl);
 HWY_EXPORT(ParameterGradImpl);
+HWY_EXPORT(RmsInputGradImpl);
+HWY_EXPORT(RmsGainGradImpl);
 
 float LaneSum(const float* values, std::size_t n) {
   return HWY_DYNAMIC_DISPATCH(LaneSumImpl)(values, n);
@@ -153,6 +190,16 @@ void LayerNormParameterGrad(const float* x, const float* dy, const RowStats* sta
                             std::size_t rows, std::size_t n, std::size_t begin, std::size_t end,
                             float* dgain, float* dbias) {
   HWY_DYNAMIC_DISPATCH(ParameterGradImpl)(x, dy, stats, rows, n, begin, end, dgain, dbias);
+}
+
+float RmsNormInputGrad(const float* x, const float* dy, const float* gain, std::size_t n, float eps,
+                       float* dx) {
+  return HWY_DYNAMIC_DISPATCH(RmsInputGradImpl)(x, dy, gain, n, eps, dx);
+}
+
+void RmsNormGainGrad(const float* x, const float* dy, const RowStats* stats, std::size_t rows,
+                     std::size_t n, std::size_t begin, std::size_t end, float* dgain) {
+  HWY_DYNAMIC_DISPATCH(RmsGainGradImpl)(x, dy, stats, rows, n, begin, end, dgain);
 }
 
 namespace {

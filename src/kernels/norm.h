@@ -12,7 +12,7 @@ float LaneSum(const float* values, std::size_t n);
 // What the backward pass needs of a forward row.
 struct RowStats {
   float mean;
-  float inverse_deviation;  // 1 / sqrt(variance + eps)
+  float inverse_deviation;  // 1 / sqrt(variance + eps); of RMS norm 1 / sqrt(mean square + eps)
 };
 
 // y[c] = fma((x[c] − mean) · inverse_deviation, gain[c], bias[c]) for one row of n channels.
@@ -44,6 +44,16 @@ void LayerNormInputGrad(const LayerNormGradArgs& args);
 void LayerNormParameterGrad(const float* x, const float* dy, const RowStats* stats,
                             std::size_t rows, std::size_t n, std::size_t begin, std::size_t end,
                             float* dgain, float* dbias);
+
+// The same through RMS norm: dx[c] += inverse · (g − xhat · mean(g · xhat)), g = dy · gain, xhat =
+// x · inverse. Returns inverse = 1 / sqrt(Σ x² / n + eps), as RmsNorm has it.
+float RmsNormInputGrad(const float* x, const float* dy, const float* gain, std::size_t n, float eps,
+                       float* dx);
+
+// Columns [begin, end) of dgain[c] = fma(dy, xhat, dgain) over `rows` rows ascending, of whose
+// stats the inverse alone is read.
+void RmsNormGainGrad(const float* x, const float* dy, const RowStats* stats, std::size_t rows,
+                     std::size_t n, std::size_t begin, std::size_t end, float* dgain);
 
 }  // namespace kvasir::kernels
 

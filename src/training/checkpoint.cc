@@ -110,28 +110,14 @@ base::Result<void> CheckSameRun(const std::string& path, const Numbers& numbers,
 
 // Of everything that decides the bits of a run, but the number of steps: a run may be made longer.
 std::uint64_t Trainer::Fingerprint() const {
-  const std::uint64_t values[] = {config_.layers,
-                                  config_.heads,
-                                  config_.embedding,
-                                  config_.feed_forward,
-                                  config_.context,
-                                  config_.vocab,
-                                  Bits(config_.norm_eps),
-                                  config_.tied_head ? 1u : 0u,
-                                  options_.seed,
-                                  options_.batch,
-                                  options_.shards,
-                                  Bits(options_.learning_rate),
-                                  Bits(options_.final_rate),
-                                  options_.warmup,
-                                  static_cast<std::uint64_t>(options_.schedule),
-                                  Bits(options_.decay_share),
-                                  Bits(options_.beta1),
-                                  Bits(options_.beta2),
-                                  Bits(options_.epsilon),
-                                  Bits(options_.weight_decay),
-                                  Bits(options_.clip),
-                                  Bits(options_.dropout)};
+  std::vector<std::uint64_t> values = config_.Fingerprint();
+  values.insert(values.end(),
+                {options_.seed, options_.batch, options_.shards, Bits(options_.learning_rate),
+                 Bits(options_.final_rate), options_.warmup,
+                 static_cast<std::uint64_t>(options_.schedule), Bits(options_.decay_share),
+                 Bits(options_.beta1), Bits(options_.beta2), Bits(options_.epsilon),
+                 Bits(options_.weight_decay), Bits(options_.clip), Bits(options_.dropout)});
+  if (options_.start_weights != 0) values.push_back(options_.start_weights);
   return base::HashSpan64(text_, base::HashSpan64(std::span<const std::uint64_t>(values)));
 }
 

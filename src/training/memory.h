@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "model/gpt2_config.h"
+#include "training/model_config.h"
 #include "training/options.h"
 
 namespace kvasir::training {
@@ -20,9 +20,9 @@ struct MemoryUse {
 
 // Most bytes that a trainer of these and its files take at a time, but for a few KiB: the arrays of
 // Trainer, Network and BestModel, the text's ids, and the copy of a file that is being written.
-// Nothing if they do not fit 64 bits. Requires a config that passed CheckConfig.
-std::optional<std::uint64_t> TrainingBytes(const model::Gpt2Config& config,
-                                           const TrainOptions& options, const MemoryUse& use);
+// Nothing if they do not fit 64 bits. Requires a config that passed Check.
+std::optional<std::uint64_t> TrainingBytes(const ModelConfig& config, const TrainOptions& options,
+                                           const MemoryUse& use);
 
 }  // namespace kvasir::training
 

@@ -16,7 +16,7 @@ namespace {
 
 struct Case {
   const char* name;
-  model::Gpt2Config config;
+  ModelConfig config;
   TrainOptions options;
   std::uint64_t threads = 1;
 };
@@ -30,6 +30,20 @@ model::Gpt2Config Shape(std::uint64_t layers, std::uint64_t width, std::uint64_t
   config.feed_forward = 4 * width;
   config.context = context;
   config.vocab = vocab;
+  return config;
+}
+
+model::LlamaConfig Turned() {
+  model::LlamaConfig config;
+  config.layers = 1;
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.head_dim = config.rope.dimensions = 64;
+  config.embedding = 16;
+  config.feed_forward = 16;
+  config.context = 800;
+  config.vocab = 50;
+  config.windows = {100};
   return config;
 }
 
@@ -56,7 +70,7 @@ double Resident() {
   const double expected =
       static_cast<double>(*TrainingBytes(test.config, test.options,
                                          {.threads = test.threads, .text_tokens = text.size()})) -
-      2.0 * sizeof(float) * static_cast<double>(model::ParameterCount(test.config)) -
+      2.0 * sizeof(float) * static_cast<double>(test.config.ParameterCount()) -
       static_cast<double>(text.size() * sizeof(TokenId));
   std::fprintf(stderr, "predicted %.0f, made %.0f, after a step %.0f\n", expected, made, stepped);
   const bool right = std::abs(made - expected) < 0.03 * expected + 2e6 &&
@@ -81,6 +95,7 @@ TEST(TrainingBytesDeathTest, AreWhatATrainerTakes) {
       {"tied vocabulary", tied, few},
       {"activations", Shape(3, 32, 200, 50), many},
       {"attention of 2 threads", Shape(1, 8, 1500, 50), few, 2},
+      {"grouped heads and turns", Turned(), many},
       {"order of the text", Shape(1, 8, 2, 50), many},
   };
   for (const Case& test : cases) {

@@ -29,7 +29,7 @@ struct Fixture {
         gradient(layout.size()),
         network(Config(), layout, {.sequences = 2, .members = 2}) {
     network.Bind(parameters.data(), gradient.data());
-    Initialise(layout, Config(), 5, parameters.span());
+    Initialise(layout, Config().layers, 5, parameters.span());
     for (std::size_t i = 0; i < 400; ++i) text.push_back(static_cast<TokenId>(i * i % 37));
   }
   ParameterLayout layout;

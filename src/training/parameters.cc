@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "base/philox.h"
@@ -20,26 +23,48 @@ double Normal(std::uint64_t seed, std::uint32_t tensor, std::size_t element) {
   return std::sqrt(-2.0 * kernels::LogF64(u)) * kernels::CosF64(angle);
 }
 
+// Whether the rows of this tensor go on where those of the one before it end, in one product.
+bool ContinuesProduct(std::string_view previous, std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kFollowers[] = {
+      {"attn_q.weight", "attn_k.weight"},
+      {"attn_k.weight", "attn_v.weight"},
+      {"attn_q.bias", "attn_k.bias"},
+      {"attn_k.bias", "attn_v.bias"},
+      {"ffn_gate.weight", "ffn_up.weight"}};
+  const auto is = [&](const auto& pair) {
+    return previous.ends_with(pair.first) && name.ends_with(pair.second);
+  };
+  return std::any_of(std::begin(kFollowers), std::end(kFollowers), is);
+}
+
 }  // namespace
 
-ParameterLayout::ParameterLayout(const model::Gpt2Config& config) {
-  for (const model::TensorSpec& spec : model::Gpt2Tensors(config)) {
+ParameterLayout::ParameterLayout(const ModelConfig& config) {
+  for (const model::TensorSpec& spec : config.Tensors()) {
     const std::size_t size = spec.shape.ElementCount().value();
-    slices_.push_back({spec.name, size_, size, spec.shape.rank() == 2});
-    size_ += (size + 15) / 16 * 16;
+    const bool continues = !slices_.empty() && ContinuesProduct(slices_.back().name, spec.name);
+    if (!continues) size_ = (size_ + 15) / 16 * 16;
+    slices_.push_back({spec.name, size_, size, spec.shape.rank() >= 2});
+    size_ += size;
   }
+  size_ = (size_ + 15) / 16 * 16;
+}
+
+const ParameterSlice* ParameterLayout::FindIfThere(const std::string& name) const {
+  const auto found = std::find_if(slices_.begin(), slices_.end(),
+                                  [&](const ParameterSlice& slice) { return slice.name == name; });
+  return found == slices_.end() ? nullptr : &*found;
 }
 
 const ParameterSlice& ParameterLayout::Find(const std::string& name) const {
-  const auto found = std::find_if(slices_.begin(), slices_.end(),
-                                  [&](const ParameterSlice& slice) { return slice.name == name; });
-  KV_CHECK(found != slices_.end());
-  return *found;
+  const ParameterSlice* slice = FindIfThere(name);
+  KV_CHECK(slice != nullptr);
+  return *slice;
 }
 
-void Initialise(const ParameterLayout& layout, const model::Gpt2Config& config, std::uint64_t seed,
+void Initialise(const ParameterLayout& layout, std::uint64_t layers, std::uint64_t seed,
                 std::span<float> parameters) {
-  const double residual = 0.02 / std::sqrt(2.0 * static_cast<double>(config.layers));
+  const double residual = 0.02 / std::sqrt(2.0 * static_cast<double>(layers));
   std::uint32_t index = 0;
   for (const ParameterSlice& slice : layout.slices()) {
     float* values = parameters.data() + slice.begin;

@@ -1,4 +1,4 @@
-// All numbers of a model in one flat array, in the order of Gpt2Tensors, and views of each tensor.
+// All numbers of a model in one flat array, in the order of its tensors, and where each of them is.
 #ifndef KVASIR_TRAINING_PARAMETERS_H_
 #define KVASIR_TRAINING_PARAMETERS_H_
 
@@ -7,84 +7,56 @@
 #include <string>
 #include <vector>
 
-#include "base/aligned.h"
-#include "model/gpt2_config.h"
+#include "training/model_config.h"
 
 namespace kvasir::training {
 
 struct ParameterSlice {
   std::string name;
-  std::size_t begin = 0;  // in floats, a multiple of 16
+  std::size_t begin = 0;  // In floats, a multiple of 16 but for what continues a product.
   std::size_t size = 0;
   bool decays = false;  // Weight decay acts on matrices and embeddings, never on norms and biases.
 };
 
-// Where each tensor lies in a flat array. Immutable.
+// Where each tensor lies in a flat array. Tensors whose rows make one product, as Llama's queries,
+// keys and values, lie side by side without a gap. Immutable.
 class ParameterLayout {
  public:
-  explicit ParameterLayout(const model::Gpt2Config& config);
+  explicit ParameterLayout(const ModelConfig& config);
 
   std::size_t size() const { return size_; }  // floats, gaps for alignment included
   const std::vector<ParameterSlice>& slices() const { return slices_; }
   const ParameterSlice& Find(const std::string& name) const;
+  const ParameterSlice* FindIfThere(const std::string& name) const;
 
  private:
   std::vector<ParameterSlice> slices_;
   std::size_t size_ = 0;
 };
 
-// The tensors of one layer, by role, inside a flat array of a layout.
-template <typename T>
-struct LayerTensors {
-  T* norm1_gain;
-  T* norm1_bias;
-  T* qkv_weight;
-  T* qkv_bias;
-  T* output_weight;
-  T* output_bias;
-  T* norm2_gain;
-  T* norm2_bias;
-  T* up_weight;
-  T* up_bias;
-  T* down_weight;
-  T* down_bias;
+// A tensor's numbers and where their gradients are added up; null if the model has no such tensor.
+struct Parameter {
+  const float* value = nullptr;
+  float* gradient = nullptr;
 };
 
-template <typename T>
-struct ModelTensors {
-  T* token_embedding;
-  T* position_embedding;
-  std::vector<LayerTensors<T>> layers;
-  T* norm_gain;
-  T* norm_bias;
-  T* head;  // token_embedding when tied
-};
+// Two flat arrays of one layout, by names of tensors. Views.
+struct BoundParameters {
+  const ParameterLayout& layout;
+  const float* values;
+  float* gradients;
 
-template <typename T>
-ModelTensors<T> TensorsIn(const ParameterLayout& layout, const model::Gpt2Config& config, T* flat) {
-  const auto at = [&](const std::string& name) { return flat + layout.Find(name).begin; };
-  ModelTensors<T> t;
-  t.token_embedding = at("token_embd.weight");
-  t.position_embedding = at("position_embd.weight");
-  for (std::size_t i = 0; i < config.layers; ++i) {
-    const std::string prefix = "blk." + std::to_string(i) + ".";
-    t.layers.push_back({at(prefix + "attn_norm.weight"), at(prefix + "attn_norm.bias"),
-                        at(prefix + "attn_qkv.weight"), at(prefix + "attn_qkv.bias"),
-                        at(prefix + "attn_output.weight"), at(prefix + "attn_output.bias"),
-                        at(prefix + "ffn_norm.weight"), at(prefix + "ffn_norm.bias"),
-                        at(prefix + "ffn_up.weight"), at(prefix + "ffn_up.bias"),
-                        at(prefix + "ffn_down.weight"), at(prefix + "ffn_down.bias")});
+  Parameter Find(const std::string& name) const {
+    const ParameterSlice* slice = layout.FindIfThere(name);
+    if (slice == nullptr) return {};
+    return {values + slice->begin, gradients + slice->begin};
   }
-  t.norm_gain = at("output_norm.weight");
-  t.norm_bias = at("output_norm.bias");
-  t.head = config.tied_head ? t.token_embedding : at("output.weight");
-  return t;
-}
+};
 
 // Starting values: norms 1 and 0, biases 0, matrices normal(0, 0.02), those that write into the
 // residual stream scaled by 1/√(2 · layers) as in GPT-2; drawn from Philox by (seed, tensor,
 // element).
-void Initialise(const ParameterLayout& layout, const model::Gpt2Config& config, std::uint64_t seed,
+void Initialise(const ParameterLayout& layout, std::uint64_t layers, std::uint64_t seed,
                 std::span<float> parameters);
 
 }  // namespace kvasir::training

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "model/model_file.h"
-
 namespace kvasir::training {
 namespace {
 
@@ -28,8 +26,8 @@ struct Files {
 
   // The best model; as long as none was measured, the trainer's own.
   base::Result<void> SaveModel(const Trainer& trainer, const BestModel& best) const {
-    return model::SaveGpt2(
-        env, options.output, trainer.config(), vocabulary,
+    return trainer.config().Save(
+        env, options.output, vocabulary,
         best.measured() ? trainer.Source(best.parameters.span()) : trainer.Source(),
         {options.name, options.dtype});
   }

@@ -142,11 +142,11 @@ class TorchFixtureTest : public testing::TestWithParam<Case> {
   }
 
   double LogitBound() const {
-    return Roundings::Forward(trainer_->config()) * kU * fixture_.One("magnitude", "logits");
+    return Roundings::Forward(*trainer_->config().gpt2()) * kU * fixture_.One("magnitude", "logits");
   }
   double GradientBound(const std::string& name) const {
     const double rows = 3 * 10 + static_cast<double>(options_.shards);
-    return Roundings::Gradient(trainer_->config(), rows) * kU * fixture_.One("magnitude", name);
+    return Roundings::Gradient(*trainer_->config().gpt2(), rows) * kU * fixture_.One("magnitude", name);
   }
   double LargestLogitDifference(Trainer& trainer) {
     const std::vector<double>& expected = fixture_.Get("logits", "all");  // [3][10][23]
@@ -180,7 +180,7 @@ TEST_P(TorchFixtureTest, LogitsAreTorchs) {
 
 // That the bound is narrow enough to be worth having: twice the epsilon breaks it.
 TEST_P(TorchFixtureTest, AnotherEpsilonWouldBeSeen) {
-  model::Gpt2Config config = trainer_->config();
+  model::Gpt2Config config = *trainer_->config().gpt2();
   config.norm_eps = 2e-5f;
   EXPECT_GT(LargestLogitDifference(*MakeTrainer(config)), LogitBound());
 }

@@ -25,23 +25,23 @@ double Power(double base, std::uint64_t exponent) {
 
 }  // namespace
 
-base::Result<std::unique_ptr<Trainer>> Trainer::Make(const model::Gpt2Config& config,
+base::Result<std::unique_ptr<Trainer>> Trainer::Make(const ModelConfig& config,
                                                      const TrainOptions& options,
                                                      std::span<const TokenId> text,
                                                      base::ThreadTeam& team) {
-  KV_TRY(model::CheckConfig(config));
+  KV_TRY(config.Check());
   KV_TRY(CheckOptions(options));
   for (TokenId token : text) {
-    if (token >= config.vocab) {
+    if (token >= config.vocab()) {
       return MakeError(ErrorCode::kBadData, "token id {} is not below the vocabulary size {}",
-                       token, config.vocab);
+                       token, config.vocab());
     }
   }
-  KV_TRY(auto order, WindowOrder::Make(text.size(), config.context, options.seed));
+  KV_TRY(auto order, WindowOrder::Make(text.size(), config.context(), options.seed));
   return std::unique_ptr<Trainer>(new Trainer(config, options, text, std::move(order), team));
 }
 
-Trainer::Trainer(const model::Gpt2Config& config, const TrainOptions& options,
+Trainer::Trainer(const ModelConfig& config, const TrainOptions& options,
                  std::span<const TokenId> text, WindowOrder order, base::ThreadTeam& team)
     : config_(config),
       options_(options),
@@ -55,11 +55,11 @@ Trainer::Trainer(const model::Gpt2Config& config, const TrainOptions& options,
       second_moment_(layout_.size()),
       shard_gradient_(layout_.size()),
       total_gradient_(layout_.size()),
-      shard_lookup_(config.tied_head ? config.vocab * config.embedding : 0),
+      shard_lookup_(config.tied_head() ? config.vocab() * config.embedding() : 0),
       starts_(options.batch),
-      losses_(options.batch * config.context),
+      losses_(options.batch * config.context()),
       chunk_sums_((layout_.size() + kNormChunk - 1) / kNormChunk) {
-  Initialise(layout_, config_, options.seed, parameters_.span());
+  Initialise(layout_, config_.layers(), options.seed, parameters_.span());
   network_.Bind(parameters_.data(), shard_gradient_.data());
 }
 
@@ -70,7 +70,7 @@ void Trainer::EnsurePacked(Member& member) {
 }
 
 void Trainer::RunShard(Member& member, base::IndexRange sequences) {
-  const std::size_t length = config_.context;
+  const std::size_t length = config_.context();
   const auto weight = static_cast<float>(1.0 / static_cast<double>(options_.batch * length));
   const DropoutSetting dropout{static_cast<float>(options_.dropout), options_.seed,
                                static_cast<std::uint32_t>(steps_done_)};
@@ -80,7 +80,7 @@ void Trainer::RunShard(Member& member, base::IndexRange sequences) {
     const MicroBatch batch{text_, std::span(starts_).subspan(begin, count), length, begin};
     network_.Forward(member, batch, dropout);
     network_.Backward(member, batch, dropout, weight, losses_.data() + begin * length,
-                      config_.tied_head ? shard_lookup_.data() : nullptr);
+                      config_.tied_head() ? shard_lookup_.data() : nullptr);
   }
 }
 
@@ -98,7 +98,7 @@ double Trainer::AccumulateGradients() {
       std::fill(shard_lookup_.data() + lookup.begin, shard_lookup_.data() + lookup.end, 0.0f);
       member.Barrier();
       RunShard(member, base::SplitEvenly(options_.batch, options_.shards, s));
-      if (config_.tied_head) {
+      if (config_.tied_head()) {
         kernels::AddInto(
             shard_lookup_.data() + lookup.begin, lookup.size(),
             shard_gradient_.data() + layout_.Find("token_embd.weight").begin + lookup.begin);
@@ -176,7 +176,7 @@ base::Result<double> Trainer::Gradient(std::vector<float>& gradient) {
 
 Evaluation Trainer::Evaluate(std::span<const TokenId> text) {
   KV_CHECK(text.size() >= 2);
-  const std::size_t context = config_.context;
+  const std::size_t context = config_.context();
   const std::size_t micro = std::min(options_.micro_batch, options_.batch);
   std::vector<std::size_t> starts;
   std::vector<double> losses(text.size() - 1);
@@ -203,8 +203,8 @@ Evaluation Trainer::Evaluate(std::span<const TokenId> text) {
 }
 
 std::vector<float> Trainer::Logits(std::span<const TokenId> tokens) {
-  KV_CHECK(!tokens.empty() && tokens.size() <= config_.context);
-  std::vector<float> logits(tokens.size() * config_.vocab);
+  KV_CHECK(!tokens.empty() && tokens.size() <= config_.context());
+  std::vector<float> logits(tokens.size() * config_.vocab());
   const std::size_t start = 0;
   const MicroBatch batch{tokens, std::span(&start, 1), tokens.size(), 0};
   team_.Run([&](Member& member) {

@@ -12,8 +12,9 @@
 #include "base/env.h"
 #include "base/result.h"
 #include "base/thread_team.h"
-#include "model/gpt2_model.h"
+#include "model/tensor_spec.h"
 #include "training/best_model.h"
+#include "training/model_config.h"
 #include "training/network.h"
 #include "training/options.h"
 #include "training/parameters.h"
@@ -40,7 +41,7 @@ class Trainer {
  public:
   // kUsage for options, kBadData for a text not longer than the context (both numbers named) or a
   // token outside the vocabulary. Text and team must outlive the trainer.
-  static base::Result<std::unique_ptr<Trainer>> Make(const model::Gpt2Config& config,
+  static base::Result<std::unique_ptr<Trainer>> Make(const ModelConfig& config,
                                                      const TrainOptions& options,
                                                      std::span<const TokenId> text,
                                                      base::ThreadTeam& team);
@@ -59,13 +60,13 @@ class Trainer {
   // The gradient and loss of the next step without taking it: for tests.
   base::Result<double> Gradient(std::vector<float>& gradient);
 
-  const model::Gpt2Config& config() const { return config_; }
+  const ModelConfig& config() const { return config_; }
   const TrainOptions& options() const { return options_; }
   const ParameterLayout& layout() const { return layout_; }
   std::span<float> parameters() { return parameters_.span(); }
   // After parameters were changed from outside.
   void ParametersChanged() { packed_ = false; }
-  model::TensorSource Source() const;  // The parameters, tensor by tensor, for SaveGpt2 and Make.
+  model::TensorSource Source() const;  // The parameters, tensor by tensor, for Save and MakeModel.
   // The same of any flat array of the layout, which must outlive the source.
   model::TensorSource Source(std::span<const float> flat) const;
 
@@ -79,8 +80,8 @@ class Trainer {
   base::Result<void> LoadCheckpoint(base::Env& env, const std::string& path, BestModel& best);
 
  private:
-  Trainer(const model::Gpt2Config& config, const TrainOptions& options,
-          std::span<const TokenId> text, WindowOrder order, base::ThreadTeam& team);
+  Trainer(const ModelConfig& config, const TrainOptions& options, std::span<const TokenId> text,
+          WindowOrder order, base::ThreadTeam& team);
   void EnsurePacked(Member& member);
   // Gradient of the step's mean loss into total_; the loss sum (f64, rows ascending).
   double AccumulateGradients();
@@ -89,7 +90,7 @@ class Trainer {
   void Update(double gradient_norm);
   std::uint64_t Fingerprint() const;
 
-  const model::Gpt2Config config_;
+  const ModelConfig config_;
   const TrainOptions options_;
   const ParameterLayout layout_;
   std::span<const TokenId> text_;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20261130;
 
-model::Gpt2Config TinyConfig(bool tied = false) {
+ModelConfig TinyGpt2(bool tied = false) {
   model::Gpt2Config config;
   config.layers = 2;
   config.heads = 2;
@@ -29,6 +29,40 @@ model::Gpt2Config TinyConfig(bool tied = false) {
   config.tied_head = tied;
   return config;
 }
+
+// Two query heads to a kv head, whose rows do not end on a cache line; a window in one layer.
+ModelConfig TinyLlama() {
+  model::LlamaConfig config;
+  config.layers = 2;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.head_dim = config.rope.dimensions = 6;
+  config.embedding = 14;
+  config.feed_forward = 20;
+  config.context = 10;
+  config.vocab = 23;
+  config.rope.base = 100;
+  config.windows = {4, 0};
+  return config;
+}
+
+// All that TinyLlama is not: multi-query, tied, partly turned by halves, with biases.
+ModelConfig TinyQwen2() {
+  model::LlamaConfig config = *TinyLlama().llama();
+  config.family = model::LlamaFamily::kQwen2;
+  config.kv_heads = 1;
+  config.rope.pairing = kernels::RopePairing::kHalves;
+  config.rope.dimensions = 4;
+  config.windows.clear();
+  config.qkv_bias = config.tied_head = true;
+  return config;
+}
+
+struct Case {
+  const char* name;
+  ModelConfig config;
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+};
 
 TrainOptions TinyOptions() {
   TrainOptions options;
@@ -66,14 +100,15 @@ void Scramble(Trainer& trainer) {
   trainer.ParametersChanged();
 }
 
-class TrainerTest : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Head, TrainerTest, testing::Bool(), [](const auto& param_info) {
-  return param_info.param ? "tied" : "untied";
-});
+class TrainerTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Models, TrainerTest,
+                         testing::Values(Case{"untied", TinyGpt2()}, Case{"tied", TinyGpt2(true)},
+                                         Case{"llama", TinyLlama()}, Case{"qwen2", TinyQwen2()}),
+                         [](const auto& param_info) { return param_info.param.name; });
 
 // Central differences in f64 steps of h: error h²·f''' / 6 + rounding of the f32 loss / h.
 TEST_P(TrainerTest, GradientsMatchFiniteDifferences) {
-  const auto config = TinyConfig(GetParam());
+  const ModelConfig& config = GetParam().config;
   const auto text = RandomText(200, 23);
   base::ThreadTeam team(1);
   for (double dropout : {0.0, 0.2}) {
@@ -109,7 +144,7 @@ TEST_P(TrainerTest, GradientsMatchFiniteDifferences) {
 }
 
 TEST_P(TrainerTest, ThreadsMicroBatchesAndTargetsGiveTheSameBits) {
-  const auto config = TinyConfig(GetParam());
+  const ModelConfig& config = GetParam().config;
   const auto text = RandomText(300, 23);
   std::vector<float> expected;
   for (const kernels::Target& target : kernels::AvailableTargets()) {
@@ -132,27 +167,26 @@ TEST_P(TrainerTest, ThreadsMicroBatchesAndTargetsGiveTheSameBits) {
 }
 
 TEST_P(TrainerTest, LogitsAreTheSamplersBits) {
-  const auto config = TinyConfig(GetParam());
+  const ModelConfig& config = GetParam().config;
   const auto text = RandomText(300, 23);
   base::ThreadTeam team(2);
   auto trainer = Trainer::Make(config, TinyOptions(), text, team).value();
   Scramble(*trainer);
-  auto model = model::Gpt2Model::Make(config, trainer->Source()).value();
-  auto geometry =
-      kvcache::CacheGeometry::Make({config.layers, config.heads, config.head_dim(), 16}).value();
+  auto model = config.MakeModel(trainer->Source()).value();
+  auto geometry = kvcache::CacheGeometry::Make(model->shape().Cache(16)).value();
   auto pool = kvcache::BlockPool::Make(geometry, {.budget_bytes = 1 << 20}).value();
   model::Scratch scratch;
   for (std::size_t length : {1u, 3u, 10u}) {
     kvcache::CachedSequence sequence(*pool);
     const model::BatchItem item{&sequence, std::span(text).first(length), length};
-    std::vector<float> logits(length * config.vocab);
+    std::vector<float> logits(length * config.vocab());
     ASSERT_TRUE(model->Forward(std::span(&item, 1), scratch, team, logits).has_value());
     EXPECT_TRUE(SameBits(logits, trainer->Logits(std::span(text).first(length))));
   }
 }
 
 TEST(Trainer, ResumesToTheBitsOfAnUnbrokenRun) {
-  const auto config = TinyConfig();
+  const ModelConfig config = TinyGpt2();
   const auto text = RandomText(300, 23);
   TrainOptions options = TinyOptions();
   options.dropout = 0.1;
@@ -220,8 +254,8 @@ TEST(Trainer, EvaluationLeavesTrainingAlone) {
   TrainOptions options = TinyOptions();
   options.dropout = 0.1;
   base::ThreadTeam team(1);
-  auto plain = Trainer::Make(TinyConfig(), options, text, team).value();
-  auto evaluated = Trainer::Make(TinyConfig(), options, text, team).value();
+  auto plain = Trainer::Make(TinyGpt2(), options, text, team).value();
+  auto evaluated = Trainer::Make(TinyGpt2(), options, text, team).value();
   for (int i = 0; i < 5; ++i) {
     const double a = plain->Step().value().loss;
     evaluated->Evaluate(std::span(text).first(77));
@@ -242,7 +276,7 @@ TEST(Trainer, EvaluationLeavesTrainingAlone) {
 
 // Case C153: with zero gradients exactly the matrices and embeddings shrink.
 TEST(Trainer, WeightDecayActsOnMatricesOnly) {
-  const ParameterLayout layout(TinyConfig());
+  const ParameterLayout layout(TinyGpt2());
   for (const ParameterSlice& slice : layout.slices()) {
     const bool vector = slice.name.find("norm") != std::string::npos ||
                         slice.name.find(".bias") != std::string::npos;
@@ -253,7 +287,7 @@ TEST(Trainer, WeightDecayActsOnMatricesOnly) {
 TEST(Trainer, StopsBeforeWeightsAreTouchedByANonFiniteNumber) {
   const auto text = RandomText(300, 23);
   base::ThreadTeam team(1);
-  auto trainer = Trainer::Make(TinyConfig(), TinyOptions(), text, team).value();
+  auto trainer = Trainer::Make(TinyGpt2(), TinyOptions(), text, team).value();
   ASSERT_TRUE(trainer->Step().has_value());
   trainer->parameters()[3] = 3e38f;
   trainer->parameters()[4] = -3e38f;
@@ -276,7 +310,7 @@ TEST(Trainer, LearnsARepeatingText) {
   TrainOptions options = TinyOptions();
   options.steps = 120;
   base::ThreadTeam team(1);
-  auto trainer = Trainer::Make(TinyConfig(), options, text, team).value();
+  auto trainer = Trainer::Make(TinyGpt2(), options, text, team).value();
   const double before = trainer->Evaluate(text).nll;
   for (int i = 0; i < 120; ++i) ASSERT_TRUE(trainer->Step().has_value());
   EXPECT_GT(before, 2.5);
@@ -287,7 +321,7 @@ TEST(Trainer, RefusesBadSettings) {
   base::ThreadTeam team(1);
   const auto text = RandomText(300, 23);
   const auto error = [&](const TrainOptions& options, std::span<const TokenId> tokens) {
-    const auto result = Trainer::Make(TinyConfig(), options, tokens, team);
+    const auto result = Trainer::Make(TinyGpt2(), options, tokens, team);
     return result ? std::string() : result.error().message;
   };
   TrainOptions options = TinyOptions();

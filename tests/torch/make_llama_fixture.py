@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the PyTorch numbers that src/model/llama_torch_test.cc compares with.
+"""Writes PyTorch's numbers of models of the Llama family, which tests compare with.
 
 usage: make_llama_fixture.py [--out DIR]
 
-Tiny models of the Llama family with random weights, run forward over two sequences in float64.
-Files are text: "kind name count", then count numbers, again and again. Needs PyTorch; the test does
+Tiny models with random weights, run forward over two sequences in float64; for those of GRADIENTS
+also the gradients of the mean cross-entropy of each token from those before it, and the size of
+the terms that each gradient is a sum of. src/model/llama_torch_test.cc and
+src/training/llama_torch_test.cc read them. Files are text: "kind name count", then count numbers, again and again. Needs PyTorch; the test does
 not. Nothing here is shared with the program under test.
 """
 
@@ -36,6 +38,34 @@ MODELS = {
     "qwen3": dict(heads=4, kv_heads=2, head_dim=8, rotary=6, context=12, pairing="halves",
                   head_norms=True),
 }
+
+# Grouped heads and a window; biases, one kv head, a tied head.
+GRADIENTS = ("llama_window", "qwen2")
+
+
+class Trace:
+    """Remembers each parameter's uses: the terms that its gradient's chain adds up."""
+
+    def __init__(self):
+        self.uses = []
+
+    def use(self, name, output, factor, ids=None):
+        """output = parameter x factor (None: 1); of a table, the rows looked up are ids."""
+        if output.requires_grad:
+            output.retain_grad()
+            self.uses.append((name, output, factor, ids))
+
+    def magnitudes(self):
+        """Per parameter: sum over rows of (largest |output gradient|) x (largest |factor|)."""
+        sums = {}
+        for name, output, factor, ids in self.uses:
+            rows = output.grad.abs().amax(-1)
+            if factor is not None:
+                rows = rows * factor.detach().abs().amax(-1)
+            if ids is not None:  # Each table row adds up its own uses: the largest such sum.
+                rows = torch.bincount(ids, weights=rows).max()
+            sums[name] = sums.get(name, 0.0) + rows.sum().item()
+        return sums
 
 
 def tensor_shapes(m):
@@ -118,11 +148,27 @@ def visible(length, window):
     return seen & (t[None, :] > t[:, None] - window) if window else seen
 
 
-def attention(m, w, blk, x, window):
+def product(w, name, x, trace):
+    bias = w.get(name + ".bias")
+    y = F.linear(x, w[name + ".weight"], bias)
+    trace.use(name + ".weight", y, x)
+    if bias is not None:
+        trace.use(name + ".bias", y, None)
+    return y
+
+
+def gained_norm(w, name, x, trace):
+    normal = rms_norm(x, 1.0)
+    y = normal * w[name + ".weight"]
+    trace.use(name + ".weight", y, normal)
+    return y
+
+
+def attention(m, w, blk, x, window, trace):
     length = x.shape[0]
 
     def heads(name, count):
-        y = F.linear(x, w[blk + name + ".weight"], w.get(blk + name + ".bias"))
+        y = product(w, blk + name, x, trace)
         return y.view(length, count, m["head_dim"]).transpose(0, 1)
 
     q, k, v = heads("attn_q", m["heads"]), heads("attn_k", m["kv_heads"]), heads(
@@ -136,23 +182,35 @@ def attention(m, w, blk, x, window):
     scores = q @ k.transpose(-1, -2) / math.sqrt(m["head_dim"])
     scores = scores.masked_fill(~visible(length, window), -math.inf)
     attended = (torch.softmax(scores, -1) @ v).transpose(0, 1).reshape(length, -1)
-    return F.linear(attended, w[blk + "attn_output.weight"])
+    return product(w, blk + "attn_output", attended, trace)
 
 
-def forward(m, w, tokens):
+def forward(m, w, tokens, trace):
     """tokens [length] -> logits [length, VOCAB], and the largest sum of |terms| of a logit."""
     x = w["token_embd.weight"][tokens]
+    trace.use("token_embd.weight", x, None, tokens)
     for i in range(LAYERS):
         blk = f"blk.{i}."
         window = m.get("windows", [0] * LAYERS)[i]
-        x = x + attention(m, w, blk, rms_norm(x, w[blk + "attn_norm.weight"]), window)
-        y = rms_norm(x, w[blk + "ffn_norm.weight"])
-        gated = F.silu(F.linear(y, w[blk + "ffn_gate.weight"])) * F.linear(
-            y, w[blk + "ffn_up.weight"])
-        x = x + F.linear(gated, w[blk + "ffn_down.weight"])
-    y = rms_norm(x, w["output_norm.weight"])
-    head = w["token_embd.weight" if m.get("tied") else "output.weight"]
-    return F.linear(y, head), F.linear(y.abs(), head.abs()).max().item()
+        x = x + attention(m, w, blk, gained_norm(w, blk + "attn_norm", x, trace), window, trace)
+        y = gained_norm(w, blk + "ffn_norm", x, trace)
+        gated = F.silu(product(w, blk + "ffn_gate", y, trace)) * product(
+            w, blk + "ffn_up", y, trace)
+        x = x + product(w, blk + "ffn_down", gated, trace)
+    y = gained_norm(w, "output_norm", x, trace)
+    head = "token_embd" if m.get("tied") else "output"
+    return (product(w, head, y, trace), F.linear(y.abs(), w[head + ".weight"].abs()).max().item())
+
+
+def gradient_entries(m, weights, tokens):
+    w = {name: value.clone().requires_grad_() for name, value in weights.items()}
+    trace = Trace()
+    loss = torch.stack([F.cross_entropy(forward(m, w, s, trace)[0][:-1], s[1:])
+                        for s in tokens]).mean()
+    loss.backward()
+    entries = [("loss", "mean", [loss.item()], 13)]
+    entries += [("gradient", name, w[name].grad.reshape(-1).tolist(), 10) for name in w]
+    return entries + [("magnitude", name, [value], 6) for name, value in trace.magnitudes().items()]
 
 
 def write(path, entries):
@@ -171,12 +229,14 @@ def main():
     for label, m in MODELS.items():
         w = random_weights(m)
         tokens = torch.randint(0, VOCAB, (SEQUENCES, m["context"]))
-        rows, magnitudes = zip(*(forward(m, w, sequence) for sequence in tokens))
+        rows, magnitudes = zip(*(forward(m, w, sequence, Trace()) for sequence in tokens))
         entries = [("text", "tokens", tokens.reshape(-1).tolist(), 3)]
         entries += [("weight", name, value.reshape(-1).tolist(), 9) for name, value in w.items()]
         entries += [("logits", "all", torch.stack(rows).reshape(-1).tolist(), 13),
                     ("magnitude", "logits", [max(magnitudes)], 6)]
         write(out / f"{label}.forward.txt", entries)
+        if label in GRADIENTS:
+            write(out / f"{label}.gradients.txt", gradient_entries(m, w, tokens))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ base::Result<RunResult> RunTraining(Trainer& trainer, BestModel& best, base::Env
     bool is_best = false;
     KV_TRY(Measure(trainer, best, is_best));
   }
-  // Told by the best step alone, which a checkpoint holds: a resumed run ends where the unbroken does.
+  // Told by the best step alone, which a checkpoint holds: a resumed run ends where the unbroken
+  // does.
   const auto out_of_patience = [&](std::uint64_t done) {
     return options.patience && best.measured() && done % best.eval_every == 0 &&
            (done - best.step) / best.eval_every >= *options.patience;

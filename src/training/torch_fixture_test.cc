@@ -142,11 +142,13 @@ class TorchFixtureTest : public testing::TestWithParam<Case> {
   }
 
   double LogitBound() const {
-    return Roundings::Forward(*trainer_->config().gpt2()) * kU * fixture_.One("magnitude", "logits");
+    return Roundings::Forward(*trainer_->config().gpt2()) * kU *
+           fixture_.One("magnitude", "logits");
   }
   double GradientBound(const std::string& name) const {
     const double rows = 3 * 10 + static_cast<double>(options_.shards);
-    return Roundings::Gradient(*trainer_->config().gpt2(), rows) * kU * fixture_.One("magnitude", name);
+    return Roundings::Gradient(*trainer_->config().gpt2(), rows) * kU *
+           fixture_.One("magnitude", name);
   }
   double LargestLogitDifference(Trainer& trainer) {
     const std::vector<double>& expected = fixture_.Get("logits", "all");  // [3][10][23]

@@ -3,21 +3,20 @@
 #define KVASIR_CLI_INTERACTIVE_H_
 
 #include <cstdio>
-#include <functional>
-#include <string>
 
 #include "base/result.h"
+#include "cli/generate_flags.h"
 
 namespace kvasir::cli {
 
-// Continues the whole text so far, printing as it comes, and returns what it added.
-using ContinueText = std::function<base::Result<std::string>(const std::string& text)>;
-
 // Reads lines from `in` until its end or /quit. A line is appended to the text, which is then
-// continued; an empty line continues it as it stands; /new starts over, /text prints it all. A turn
-// that fails is told on stderr in one line and changes nothing. What to type is told on stderr too,
-// when `in` is a terminal. Result: 0; kIo if stdout takes no more or `in` cannot be read.
-base::Result<int> RunInteractive(std::FILE* in, std::string text, const ContinueText& next);
+// continued, printed as it comes; an empty line continues it as it stands. Each turn is what
+// `generate -p` makes of the whole text so far, with one seed. /help tells of the other lines that
+// begin with a slash; what is said of them goes to stderr, the text and the tables to stdout. A
+// turn that fails is told on stderr in one line and changes nothing; Ctrl-C ends a turn, which
+// keeps what it wrote. Result: 0; kUsage for flags that do not go with turns; kIo if stdout takes
+// no more or `in` cannot be read.
+base::Result<int> RunInteractive(const GenerateFlags& flags, std::FILE* in);
 
 }  // namespace kvasir::cli
 

@@ -1,6 +1,7 @@
 #include "engine/batch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/check.h"
@@ -11,6 +12,10 @@ namespace {
 
 // A sequence waits for another's positions if they are at least so many: waiting costs it a step.
 constexpr std::size_t kWorthWaiting = 8;
+// For the store: by a sequence that may find there is nothing, and by a batch that has nothing else
+// to do but to look for new requests.
+constexpr std::chrono::microseconds kProbeWait{1000};
+constexpr std::chrono::microseconds kIdleWait{5000};
 
 std::size_t CommonPrefix(std::span<const TokenId> a, std::span<const TokenId> b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
@@ -117,6 +122,28 @@ bool Batch::StartFromCache(BatchSequence& sequence, std::span<BatchSequence* con
 std::vector<StepShare> Batch::Plan() {
   std::vector<BatchSequence*> computing;
   std::vector<BatchSequence*> ready;
+// A store that has nothing says so at once: then no step is lost.
+bool Batch::AskStore(BatchSequence& sequence) {
+  if (!options_.use_cache || !options_.share_prefixes || sequence.scores) return false;
+  if (std::exchange(sequence.asked_store, true)) return false;
+  sequence.restore =
+      kvcache::PrefixRestore::Begin(cache_, sequence.id(), Reusable(sequence), cache_.store());
+  if (!sequence.restore) return false;
+  sequence.restore->Wait(kProbeWait);
+  return WaitsForStore(sequence);
+}
+
+bool Batch::WaitsForStore(BatchSequence& sequence) {
+  if (sequence.restore && sequence.restore->Poll()) sequence.restore.reset();
+  return sequence.restore != nullptr;
+}
+
+void Batch::AwaitStore() {
+  for (const auto& sequence : running_) {
+    if (sequence->restore) return sequence->restore->Wait(kIdleWait);
+  }
+}
+
   std::vector<TokenWant> wants;
   bool decodes = false;
   const auto holds_blocks = [&](const BatchSequence& sequence) {
@@ -128,15 +155,17 @@ std::vector<StepShare> Batch::Plan() {
       sequence->start = sequence->choice->start();
       sequence->decoding = false;
     }
-    if (holds_blocks(*sequence)) computing.push_back(sequence.get());
+    if (sequence->restore || holds_blocks(*sequence)) computing.push_back(sequence.get());
   }
   for (const auto& sequence : running_) {
     if (!holds_blocks(*sequence)) {
       if (!StartFromCache(*sequence, computing)) continue;
       computing.push_back(sequence.get());
+    if (WaitsForStore(*sequence)) continue;
     }
     std::size_t most = sequence->choice->target() - LengthOf(*sequence);
     if (options_.prefill_chunk != 0) {
+      if (AskStore(*sequence)) continue;
       most = static_cast<std::size_t>(std::min<std::uint64_t>(most, options_.prefill_chunk));
     }
     if (sequence->scores) most = std::min(most, PromptScores::kMostRows);
@@ -213,6 +242,7 @@ bool Batch::GiveWay(std::vector<StepShare>& shares) {
   ++preemptions_;
   std::erase_if(shares, [&](const StepShare& share) { return share.sequence == &latest; });
   waiting_.push_front(std::move(running_.back()));
+  latest.restore.reset();
   running_.pop_back();
   return true;
 }
@@ -229,6 +259,7 @@ std::vector<StepShare> Batch::Compute() {
   Reserve(shares);
   Forward(shares);
   for (StepShare& share : shares) {  // Before a token is added to any text.
+  if (shares.empty()) AwaitStore();
     if (share.error) continue;
     cache_.Commit(share.sequence->id(), Tokens(share));
     // Forced tokens are settled before the first one is drawn.

@@ -17,6 +17,7 @@
 #include "engine/generator_options.h"
 #include "engine/prompt_scores.h"
 #include "engine/sequence_lease.h"
+#include "kvcache/prefix_restore.h"
 #include "kvcache/sequence_manager.h"
 #include "model/model.h"
 
@@ -35,6 +36,8 @@ struct BatchSequence {
   bool decoding = false;  // It has had a token since it last was without blocks.
   std::uint64_t last_token_us = 0;
   std::vector<float> rows = {};  // Of a computed stem: the logits its choices begin with. [][vocab]
+  bool asked_store = false;
+  std::unique_ptr<kvcache::PrefixRestore> restore = nullptr;  // While the store is asked.
 
   kvcache::SequenceId id() const { return lease.id(); }
 };
@@ -78,8 +81,9 @@ class Batch {
   // blocks back, which are then found in the cache or computed again.
   SequenceLease ForkStem(const BatchSequence& stem);
 
-  // Computes the next step and commits it; at least one share. The caller takes the logits, then
-  // calls Settle, TakeStems and DropEnded. Requires a running sequence.
+  // Computes the next step and commits it. The caller takes the logits, then calls Settle,
+  // TakeStems and DropEnded. Requires a running sequence. No share, after a short wait: all that
+  // run wait for the store.
   std::vector<StepShare> Compute();
   // Without a cache: forgets the texts that a token was decided of.
   void Settle(std::span<const StepShare> shares);
@@ -101,6 +105,13 @@ class Batch {
   // Lets a sequence without blocks begin from the cache. False if it should wait: another of this
   // step computes what it needs next.
   bool StartFromCache(BatchSequence& sequence, std::span<BatchSequence* const> computing);
+  // Begins to ask the store for what the cache lacks, once a sequence. False if there is nothing to
+  // wait for.
+  bool AskStore(BatchSequence& sequence);
+  // Whether the sequence still waits for the store.
+  static bool WaitsForStore(BatchSequence& sequence);
+  // Waits a little for the first one that does.
+  void AwaitStore();
   // Shares the longest common beginning with another sequence that holds blocks, if it is longer
   // than `found`; returns what is shared now.
   std::size_t ShareWithTwin(BatchSequence& sequence, std::size_t found);

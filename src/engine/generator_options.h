@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/hash.h"
+#include "kvcache/block_store.h"
 #include "kvcache/cache_geometry.h"
 
 namespace kvasir::engine {
@@ -26,6 +27,9 @@ struct GeneratorOptions {
   // contexts.
   std::optional<std::uint64_t> kv_budget_bytes = std::nullopt;
   base::Hash128 weights = {};  // Names the model's weights, where blocks outlive the generator.
+  // Where complete blocks go, and where prompts are looked for beyond the cache; needs `weights`.
+  // Not owned; null: nowhere.
+  kvcache::BlockStore* store = nullptr;
   // For tests and `verify` (block_pool.h).
   std::optional<std::uint64_t> placement_seed = std::nullopt;
 };

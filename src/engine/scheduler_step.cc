@@ -136,6 +136,7 @@ void Scheduler::RunStep(StepTrace* trace) {
   last_step_ = {};
   PrepareDraws(shares);
   for (const StepShare& share : shares) {
+  if (shares.empty()) return;
     share.sequence->owner->usage.cached_tokens += share.cached;
     counts_.cached_tokens += share.cached;
     TakeRows(share);

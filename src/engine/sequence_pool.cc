@@ -104,6 +104,7 @@ base::Result<std::unique_ptr<kvcache::SequenceManager>> MakeSequenceManager(
   cache.prefix_index = options.use_cache && options.share_prefixes;
   cache.index.fingerprint = FingerprintOf(shape, options);
   cache.pool.placement_seed = options.placement_seed;
+  cache.store = cache.prefix_index ? options.store : nullptr;
   if (options.kv_budget_bytes) {
     cache.pool.budget_bytes = *options.kv_budget_bytes;
   } else {

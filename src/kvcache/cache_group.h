@@ -70,6 +70,10 @@ struct CacheGroup {
   Retention retention;
   std::uint64_t block_bytes = 0;
 
+  // Whether its complete blocks go to a store: a tail has nothing that a text needs which ends at a
+  // block boundary.
+  bool IsStored() const { return retention.tail == 0; }
+
   friend bool operator==(const CacheGroup&, const CacheGroup&) = default;
 };
 

@@ -31,6 +31,10 @@ base::Hash128 RootHash(const base::Hash128& fingerprint, std::uint64_t tenant_sa
 // and not proof against an adversary, so whoever finds a block by it compares the tokens too.
 base::Hash128 ChainHash(const base::Hash128& parent, std::span<const TokenId> tokens);
 
+// A second chain over the same tokens, independent of the first: where what was written elsewhere
+// cannot be compared token by token from the start, both would have to collide. Its root is {}.
+base::Hash128 WitnessHash(const base::Hash128& parent, std::span<const TokenId> tokens);
+
 using ChainHashFunction = base::Hash128 (*)(const base::Hash128&, std::span<const TokenId>);
 
 }  // namespace kvasir::kvcache

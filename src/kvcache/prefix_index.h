@@ -123,6 +123,7 @@ class PrefixIndex : private BlockKeeper {
 
   // Forgets every idle block; its storage becomes free.
   void EvictIdle();
+  base::Hash128 HashOf(PrefixNodeId id) const { return At(id).hash; }
 
   PrefixIndexStats stats() const;
   // Aborts if an invariant does not hold. O(nodes · (block_tokens + log nodes)).

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kvcache/layout_name.h"
 #include "kvcache/swap_file.h"
 
 namespace kvasir::kvcache {
@@ -21,7 +22,7 @@ Result<std::unique_ptr<SequenceManager>> SequenceManager::Make(
 
 SequenceManager::SequenceManager(const SequenceManagerOptions& options,
                                  std::unique_ptr<BlockPool> pool)
-    : options_(options), pool_(std::move(pool)) {
+    : options_(options), pool_(std::move(pool)), layout_(LayoutName(pool_->geometry())) {
   // Where nothing is stored, there is nothing to find.
   if (options.prefix_index && !geometry().groups().empty()) index_.emplace(*pool_, options.index);
 }
@@ -98,6 +99,7 @@ void SequenceManager::SetPath(Entry& entry, std::span<const PrefixNodeId> path) 
   if (!path.empty()) index_->Pin(path.back());
   if (!entry.path.empty()) index_->Unpin(entry.path.back());
   entry.path.assign(path.begin(), path.end());
+  entry.witnesses.resize(std::min(entry.witnesses.size(), path.size()));
   entry.collided = false;
 }
 
@@ -131,6 +133,20 @@ CachedSequence& SequenceManager::cache(SequenceId id) { return Running(id).cache
 
 void SequenceManager::Commit(SequenceId id, std::span<const TokenId> tokens) {
   Entry& entry = Running(id);
+  TakeCommitted(entry, tokens);
+  IndexBlocks(entry);
+  entry.cache.DropUnseen();
+}
+
+void SequenceManager::CommitRestored(SequenceId id, std::span<const TokenId> tokens) {
+  Entry& entry = Running(id);
+  TakeCommitted(entry, tokens);
+  counts_.restored_tokens += tokens.size();
+  IndexBlocks(entry, true);
+  entry.cache.DropUnseen();
+}
+
+void SequenceManager::TakeCommitted(Entry& entry, std::span<const TokenId> tokens) {
   KV_CHECK(entry.cache.length() == entry.committed + tokens.size());
   const std::size_t known = std::min(entry.tokens.size() - entry.committed, tokens.size());
   KV_CHECK(std::ranges::equal(std::span(entry.tokens).subspan(entry.committed, known),
@@ -138,24 +154,22 @@ void SequenceManager::Commit(SequenceId id, std::span<const TokenId> tokens) {
   entry.tokens.insert(entry.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(known),
                       tokens.end());
   entry.committed = entry.cache.length();
-  IndexBlocks(entry);
-  entry.cache.DropUnseen();
 }
 
 std::optional<PrefixNodeId> SequenceManager::NodeOf(const Entry& entry, std::size_t block) const {
   return block < entry.path.size() ? std::optional(entry.path[block]) : std::nullopt;
 }
 
-void SequenceManager::IndexBlocks(Entry& entry) {
+void SequenceManager::IndexBlocks(Entry& entry, bool restored) {
   if (!index_) return;
   const std::size_t block_tokens = geometry().block_tokens();
   const std::uint64_t most = std::min<std::uint64_t>(entry.committed, options_.max_indexed_tokens);
   while (!entry.collided && (entry.path.size() + 1) * block_tokens <= most) {
-    entry.collided = !IndexNextBlock(entry);
+    entry.collided = !IndexNextBlock(entry, restored);
   }
 }
 
-bool SequenceManager::IndexNextBlock(Entry& entry) {
+bool SequenceManager::IndexNextBlock(Entry& entry, bool restored) {
   const std::size_t block_tokens = geometry().block_tokens();
   const std::size_t block = entry.path.size();
   const auto tokens = std::span(entry.tokens).subspan(block * block_tokens, block_tokens);
@@ -174,8 +188,10 @@ bool SequenceManager::IndexNextBlock(Entry& entry) {
     const std::optional<BlockId> theirs = index_->block(*node, CacheGroupId(group));
     if (ours[group] && ours[group] != theirs) {
       entry.cache.ReplaceBlock(CacheGroupId(group), block, *theirs);
+      ours[group].reset();
     }
   }
+  if (options_.store != nullptr && !restored) PutBlock(entry, ours);
   const auto begin = entry.log_probs.lower_bound(block * block_tokens);
   const auto end = entry.log_probs.lower_bound((block + 1) * block_tokens);
   for (auto it = begin; it != end; ++it) {
@@ -373,7 +389,7 @@ ManagerReport SequenceManager::report() const {
   if (index_) report.index = index_->stats();
   const std::size_t block_tokens = geometry().block_tokens();
   std::unordered_map<BlockId, std::size_t> filled;  // Slots, of blocks not complete in some table.
-  bool may_be_complete = false;                      // One of them, in another table.
+  bool may_be_complete = false;                     // One of them, in another table.
   for (const std::optional<Entry>& entry : entries_) {
     if (!entry) continue;
     ++(entry->preempted ? report.preempted : report.running);

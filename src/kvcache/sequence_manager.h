@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "base/token_id.h"
 #include "kvcache/block_pool.h"
+#include "kvcache/block_store.h"
 #include "kvcache/cache_geometry.h"
 #include "kvcache/ids.h"
 #include "kvcache/prefix_index.h"
@@ -36,6 +37,9 @@ struct SequenceManagerOptions {
   // or empty: nowhere.
   base::Env* swap_env = nullptr;  // Not owned.
   std::string swap_directory = {};
+  // Where indexed blocks are written, and asked for by PrefixRestore. Null: nowhere. Needs the
+  // index.
+  BlockStore* store = nullptr;  // Not owned.
 };
 
 enum class Preemption {
@@ -62,7 +66,8 @@ struct ManagerReport {
   std::uint64_t waste_bytes = 0;    // Empty slots of live blocks, each block once.
   std::uint64_t swapped_bytes = 0;  // In files now.
   // Since the start:
-  std::uint64_t hit_tokens = 0;         // Positions taken from the index.
+  std::uint64_t hit_tokens = 0;         // Positions taken from the index,
+  std::uint64_t restored_tokens = 0;    // and from the store.
   std::uint64_t dropped = 0;            // Preemptions that kept no blocks,
   std::uint64_t swapped = 0;            // and that wrote a file.
   std::uint64_t swap_in_tokens = 0;     // Positions read back.
@@ -118,6 +123,20 @@ class SequenceManager {
   // Tells the tokens of the positions by which the cache advanced since the last Commit. Blocks
   // that no query sees any more go, once they are indexed.
   void Commit(SequenceId id, std::span<const TokenId> tokens);
+  // The same for positions that came from the store, to which they are not written again.
+  void CommitRestored(SequenceId id, std::span<const TokenId> tokens);
+
+  BlockStore* store() const { return index_ ? options_.store : nullptr; }
+  std::uint64_t max_indexed_tokens() const { return options_.max_indexed_tokens; }
+  bool has_index() const { return index_.has_value(); }
+  // What the complete blocks of this text are in a store, for this tenant: of group 0, without
+  // bytes.
+  std::vector<BlockIdentity> IdentitiesOf(std::uint64_t tenant_salt,
+                                          std::span<const TokenId> text) const;
+  std::uint64_t tenant_of(SequenceId id) const { return At(id).tenant_salt; }
+  // Puts into a store what a sequence of the longest cached prefix of this text, in complete
+  // blocks, must hold; returns its length.
+  std::size_t Export(std::uint64_t tenant_salt, std::span<const TokenId> text, BlockStore& to);
 
   // Of a running sequence: all tokens known; the last of them that must be computed again.
   std::span<const TokenId> tokens(SequenceId id) const { return At(id).tokens; }
@@ -160,7 +179,7 @@ class SequenceManager {
     std::uint64_t tenant_salt;
     CachedSequence cache;
     std::vector<TokenId> tokens;
-    std::size_t committed = 0;  // Positions of the cache whose tokens have been told.
+    std::size_t committed = 0;            // Positions of the cache whose tokens have been told.
     std::vector<PrefixNodeId> path = {};  // Of its complete blocks, as far as they are indexed.
     bool collided = false;                // The block after those has a name that lies.
     bool preempted = false;
@@ -172,12 +191,16 @@ class SequenceManager {
   SequenceManager(const SequenceManagerOptions& options, std::unique_ptr<BlockPool> pool);
   const Entry& At(SequenceId id) const;
   Entry& At(SequenceId id);
+    std::vector<base::Hash128> witnesses = {};  // Of blocks of the path, where there is a store.
   Entry& Running(SequenceId id);
   SequenceId Add(Entry entry);
   std::size_t TakePrefix(Entry& entry, std::span<const TokenId> tokens);
   // Indexes complete blocks that are not yet.
-  void IndexBlocks(Entry& entry);
-  bool IndexNextBlock(Entry& entry);
+  void IndexBlocks(Entry& entry, bool restored = false);
+  bool IndexNextBlock(Entry& entry, bool restored);
+  void TakeCommitted(Entry& entry, std::span<const TokenId> tokens);
+  // Hands the last block of the path to the store: what the index took of it.
+  void PutBlock(Entry& entry, const GroupBlocks& taken);
   // Makes the path this long; what it ends with is pinned.
   void SetPath(Entry& entry, std::span<const PrefixNodeId> path);
   void ShortenPath(Entry& entry, std::size_t length);
@@ -203,3 +226,4 @@ class SequenceManager {
 }  // namespace kvasir::kvcache
 
 #endif  // KVASIR_KVCACHE_SEQUENCE_MANAGER_H_
+  const base::Hash128 layout_;

@@ -10,7 +10,7 @@ if(KVASIR_TESTS)
   include(GoogleTest)
 endif()
 
-# Debian's packages of Highway and utf8proc ship pkg-config files only.
+# Debian's packages of these ship pkg-config files only.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PC_HWY REQUIRED libhwy)
 add_library(hwy INTERFACE)
@@ -18,6 +18,11 @@ target_link_libraries(hwy INTERFACE ${PC_HWY_LINK_LIBRARIES})
 pkg_check_modules(PC_UTF8PROC REQUIRED libutf8proc)
 add_library(utf8proc INTERFACE)
 target_link_libraries(utf8proc INTERFACE ${PC_UTF8PROC_LINK_LIBRARIES})
+foreach(library lmdb hiredis libzstd)
+  pkg_check_modules(PC_${library} REQUIRED ${library})
+  add_library(${library} INTERFACE)
+  target_link_libraries(${library} INTERFACE ${PC_${library}_LINK_LIBRARIES})
+endforeach()
 
 add_library(kvasir_flags INTERFACE)
 target_include_directories(kvasir_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)

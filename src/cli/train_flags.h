@@ -3,16 +3,22 @@
 #define KVASIR_CLI_TRAIN_FLAGS_H_
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/train_corpus.h"
 #include "cli/train_files.h"
+#include "cli/train_preset.h"
+#include "cli/train_samples.h"
 #include "cli/train_shape.h"
+#include "tensor/dtype.h"
 #include "training/options.h"
+#include "training/run.h"
 
 namespace kvasir::cli {
 
@@ -21,8 +27,13 @@ struct TrainFlags {
   std::string output, held_out, checkpoint, log, name, dtype = "f32";
   VocabularyChoice vocabulary;
   TextEncoding encoding = TextEncoding::kAuto;
-  bool resume = false, json = false;
-  std::uint64_t threads = 0;  // 0: the physical cores.
+  bool resume = false, json = false, estimate = false, no_report = false;
+  std::string init, report, sample_prompt;
+  std::optional<Preset> preset;
+  std::optional<std::uint64_t> sample_every, patience;
+  std::uint64_t sample_tokens = 128;
+  std::set<std::string> given;  // Names of the options that were: "--layers".
+  std::uint64_t threads = 0;    // 0: the physical cores.
   TrainShape shape;
   training::TrainOptions options;
   std::optional<double> held_out_share;
@@ -31,12 +42,32 @@ struct TrainFlags {
   std::optional<std::uint64_t> shards;
 
   TrainPaths Paths() const {
-    return {texts, held_out, output, log.empty() ? output + ".log" : log, checkpoint};
+    return {.texts = texts,
+            .held_out = held_out,
+            .output = output,
+            .log = log.empty() ? output + ".log" : log,
+            .checkpoint = checkpoint,
+            .report = no_report        ? std::string()
+                      : report.empty() ? output + ".report"
+                                       : report,
+            .init = init};
   }
+  bool Reports() const { return !no_report; }
+  std::string Name() const;  // general.name
+  tensor::DType FileType() const;
+  SampleSettings Samples() const { return {.prompt = sample_prompt, .tokens = sample_tokens}; }
+  training::RunOptions Run(const std::atomic<bool>* stop) const;
   TrainSources Sources() const {
     return {texts, held_out, held_out_share, options.seed, shape.context, encoding, vocabulary};
   }
 };
+
+// Fills in what the preset says and no flag does; a line that tells what.
+std::string ApplyPreset(TrainFlags& flags, std::uint64_t text_tokens, std::uint64_t vocabulary);
+
+// A command that repeats the run: with every setting that its bits depend on, but the model's shape
+// where that is the one of --init.
+std::string RepeatCommand(const TrainFlags& flags);
 
 // The flags must outlive the command.
 void AddTrainFlags(CLI::App* command, TrainFlags& flags);

@@ -16,8 +16,8 @@
 #include "cli/number_flags.h"
 #include "eval/model_summary.h"
 #include "eval/speed.h"
-#include "formats/gguf_reader.h"
 #include "kvcache/cache_presets.h"
+#include "model/any_model_file.h"
 
 namespace kvasir::cli {
 namespace {
@@ -54,7 +54,7 @@ struct CachePlanFlags {
 };
 
 base::Result<PlannedModel> ModelOfFile(const std::string& path) {
-  auto file = formats::GgufFile::Open(base::Env::Default(), path);
+  auto file = model::OpenAnyModelFile(base::Env::Default(), path);
   if (!file) {
     if (file.error().code != ErrorCode::kIo) return file.error();
     return base::WithHint(file.error(),

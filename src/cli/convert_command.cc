@@ -1,4 +1,4 @@
-// kvasir convert IN OUT: a model file of another format, or of another element type, as GGUF.
+// kvasir convert IN OUT: a model between formats, or of another element type.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +22,7 @@ struct ConvertFlags {
   std::string out;
   std::string tokenizer;
   std::string dtype;  // Empty: not given.
+  std::string format = "gguf";
 };
 
 // By tensor::DType.
@@ -35,8 +36,11 @@ std::optional<tensor::DType> DTypeOf(const std::string& name) {
 
 base::Result<int> RunConvert(const ConvertFlags& flags) {
   const auto dtype = DTypeOf(flags.dtype);
-  KV_TRY(const auto report, model::ConvertFile(base::Env::Default(), flags.in, flags.out,
-                                               {.tokenizer = flags.tokenizer, .dtype = dtype}));
+  const auto format =
+      flags.format == "gguf" ? model::ModelFormat::kGguf : model::ModelFormat::kSafetensors;
+  KV_TRY(const auto report,
+         model::ConvertFile(base::Env::Default(), flags.in, flags.out,
+                            {.format = format, .tokenizer = flags.tokenizer, .dtype = dtype}));
   if (!report.kept.empty()) {
     fmt::print(stderr,
                "kvasir: note: rows of {} of {} matrices ({} first) are no whole blocks of {} "
@@ -51,18 +55,25 @@ base::Result<int> RunConvert(const ConvertFlags& flags) {
 
 void AddConvertCommand(CommandSet& commands) {
   auto flags = std::make_shared<ConvertFlags>();
-  CLI::App* command =
-      commands.Add("convert", "Write a GGUF file from llama2.c's .bin, or with another dtype",
-                   "kvasir convert stories260K.bin stories.gguf --tokenizer tok512.bin");
-  command->add_option("IN", flags->in, "model file: GGUF, or llama2.c's .bin")->required();
-  command->add_option("OUT", flags->out, "GGUF file to write")->required();
+  CLI::App* command = commands.Add(
+      "convert", "A model as GGUF or as a safetensors folder, from either or llama2.c's .bin",
+      "kvasir convert stories260K.bin stories.gguf --tokenizer tok512.bin");
+  command
+      ->add_option("IN", flags->in,
+                   "GGUF file; folder with config.json, tokenizer.json, model.safetensors; or .bin")
+      ->required();
+  command
+      ->add_option("OUT", flags->out, "GGUF file, or with --format safetensors a folder, to write")
+      ->required();
   command->add_option("--tokenizer", flags->tokenizer, "tokenizer.bin of a .bin model")
       ->type_name("FILE");
   command
       ->add_option("--dtype", flags->dtype,
-                   "of matrices: f32, f16, bf16, q8_0, q4_0; default: as in a GGUF file, f32 from "
-                   "others")
+                   "of matrices: f32, f16, bf16, q8_0, q4_0; default: as they are, f32 from a .bin")
       ->check(CLI::IsMember(kDTypeNames));
+  command->add_option("--format", flags->format, "of OUT: gguf, safetensors")
+      ->check(CLI::IsMember({"gguf", "safetensors"}))
+      ->capture_default_str();
   commands.OnRun(command, [flags] { return RunConvert(*flags); });
 }
 

@@ -11,6 +11,7 @@
 #include "cli/json_output.h"
 #include "eval/model_summary.h"
 #include "formats/gguf_reader.h"
+#include "model/any_model_file.h"
 
 namespace kvasir::cli {
 namespace {
@@ -101,7 +102,7 @@ void PrintText(const GgufFile& file, const eval::ModelSummary& summary) {
 }
 
 base::Result<int> RunInspect(const InspectFlags& flags) {
-  KV_TRY(const auto file, GgufFile::Open(base::Env::Default(), flags.file));
+  KV_TRY(const auto file, model::OpenAnyModelFile(base::Env::Default(), flags.file));
   const eval::ModelSummary summary = eval::Summarize(file);
   if (flags.json) {
     PrintJson(ToJson(file, summary));

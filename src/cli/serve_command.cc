@@ -16,8 +16,9 @@
 #include "cli/generation.h"
 #include "cli/log_writer.h"
 #include "cli/number_flags.h"
+#include "cli/store_flags.h"
 #include "engine/engine.h"
-#include "formats/gguf_reader.h"
+#include "model/any_model_file.h"
 #include "server/server.h"
 
 namespace kvasir::cli {
@@ -32,11 +33,13 @@ struct ServeFlags {
   std::string config;
   std::uint64_t max_batch = 64;
   std::uint64_t step_tokens = 512;
-  std::uint64_t busy_step_tokens = 64;
+  std::uint64_t busy_step_tokens = 256;
+  double busy_step_time = 2.5;
   std::uint64_t max_waiting = 1024;
   std::uint64_t max_waiting_tokens = std::uint64_t{1} << 20;
   double deadline_seconds = 0;
   bool no_access_log = false;
+  StoreFlags store;
 };
 
 struct FileFacts {
@@ -45,20 +48,21 @@ struct FileFacts {
 };
 
 base::Result<FileFacts> ReadFileFacts(const std::string& path) {
-  KV_TRY(const auto bytes, base::Env::Default().Map(path));
-  KV_TRY(const auto file, formats::GgufFile::Parse(bytes->bytes(), path));
+  KV_TRY(const auto file, model::OpenAnyModelFile(base::Env::Default(), path));
   KV_TRY(const auto chat, file.metadata().OptionalString("tokenizer.chat_template"));
-  return FileFacts{std::string(chat.value_or("")), base::HashBytes128(bytes->bytes())};
+  return FileFacts{std::string(chat.value_or("")), base::HashBytes128(file.bytes())};
 }
 
 engine::SchedulerOptions EngineOptions(const OpenModel& open, const ServeFlags& flags,
-                                       const base::Hash128& weights) {
+                                       const base::Hash128& weights, store::QueuedStore* blocks) {
   engine::SchedulerOptions options;
   options.work = GeneratorOptionsOf(open, flags.model);
   options.work.max_batch = flags.max_batch;
   options.work.step_tokens = flags.step_tokens;
   options.work.weights = weights;
+  options.work.store = blocks;
   options.busy_step_tokens = flags.busy_step_tokens;
+  options.busy_step_time = flags.busy_step_time;
   options.waiting = {flags.max_waiting, flags.max_waiting, flags.max_waiting_tokens};
   return options;
 }
@@ -82,9 +86,10 @@ base::Result<int> RunServe(CLI::App* command, ServeFlags& flags) {
   service_options.deadline_seconds = flags.deadline_seconds;
   KV_TRY(const auto service,
          server::ModelService::Make(*open.loaded.model, *open.loaded.tokenizer, service_options));
+  KV_TRY(const auto blocks, OpenStore(flags.store));
   KV_TRY(const auto engine,
          engine::Engine::Make(*open.loaded.model, open.loaded.tokenizer->vocabulary(), *open.team,
-                              EngineOptions(open, flags, facts.weights)));
+                              EngineOptions(open, flags, facts.weights, blocks.get())));
   std::optional<LogWriter> log;
   if (!flags.no_access_log) {
     log.emplace(stderr);
@@ -103,8 +108,11 @@ void AddLimits(CLI::App* command, ServeFlags& flags) {
   AddUint(command, "--step-tokens", flags.step_tokens, {1, 65536},
           "most tokens computed in a step; default 512");
   AddUint(command, "--busy-step-tokens", flags.busy_step_tokens, {1, 65536},
-          "the same while texts are being written: how long a prompt may make them wait; default "
-          "64");
+          "the same while texts are being written; default 256");
+  AddFloat(
+      command, "--busy-step-time", flags.busy_step_time, {.min = 1, .max = 1000},
+      "and the time of such a step, of that without prompts: how long a prompt may make a text "
+      "wait; default 2.5");
   AddUint(command, "--max-waiting", flags.max_waiting, {1, kMany},
           "requests that may wait before 429 is the answer; default 1024");
   AddUint(command, "--max-waiting-tokens", flags.max_waiting_tokens, {1, kMany},
@@ -159,6 +167,7 @@ void AddServeCommand(CommandSet& commands) {
       ->add_option("--config", flags->config,
                    "file of these settings, one a line: port = 8080; flags given here win")
       ->type_name("FILE");
+  AddStoreFlags(command, flags->store);
   command->add_flag("--no-access-log", flags->no_access_log,
                     "no line on stderr for each request (they never hold prompts)");
   AddLimits(command, *flags);

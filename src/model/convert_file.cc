@@ -10,6 +10,9 @@
 #include "formats/llama2c_model.h"
 #include "formats/llama2c_tokenizer.h"
 #include "kernels/softmax.h"
+#include "model/any_model_file.h"
+#include "model/hf_folder.h"
+#include "model/hf_writer.h"
 #include "model/in_file.h"
 #include "model/llama2c_reader.h"
 #include "model/model_file.h"
@@ -25,11 +28,23 @@ using tensor::DType;
 
 std::string_view Name(DType dtype) { return formats::InfoOf(formats::ToGgufType(dtype)).name; }
 
-base::Result<void> CheckOut(const std::string& out) {
+base::Result<void> CheckOut(const std::string& out, const ConvertOptions& options) {
   const std::string extension = std::filesystem::path(out).extension().string();
+  const bool safetensors = options.format == ModelFormat::kSafetensors;
+  if (safetensors && options.dtype && tensor::BlockElements(*options.dtype) > 1) {
+    return MakeError(ErrorCode::kUsage,
+                     "safetensors hold no {}; allowed as their type are f32, f16 and bf16",
+                     Name(*options.dtype));
+  }
+  if (safetensors && (extension == ".safetensors" || extension == ".gguf")) {
+    return MakeError(ErrorCode::kUsage,
+                     "'{}' is named as a {} file; a safetensors model is a folder", out, extension);
+  }
   if (extension != ".bin" && extension != ".safetensors") return base::Success();
-  return MakeError(ErrorCode::kUsage, "'{}' is named as a {} file; written is GGUF only", out,
-                   extension);
+  return base::WithHint(
+      MakeError(ErrorCode::kUsage, "'{}' is named as a {} file; written are GGUF files and folders",
+                out, extension),
+      "name a folder and --format safetensors");
 }
 
 // kBadData unless every value is finite, and still is in this type.
@@ -75,10 +90,15 @@ base::Result<void> AddConverted(const formats::GgufFile& file, const formats::Gg
 
 base::Result<ConvertReport> ConvertGguf(base::Env& env, const std::string& in,
                                         const std::string& out, const ConvertOptions& options) {
-  KV_TRY(const auto file, formats::GgufFile::Open(env, in));
+  KV_TRY(const auto file, OpenAnyModelFile(env, in));
+  const bool safetensors = options.format == ModelFormat::kSafetensors;
   if (!options.tokenizer.empty()) {
-    return MakeError(ErrorCode::kUsage,
-                     "a tokenizer was given, but '{}' is a GGUF file with its own", in);
+    return MakeError(ErrorCode::kUsage, "a tokenizer was given, but '{}' has its own", in);
+  }
+  ConvertReport report;
+  if (safetensors && !options.dtype) {
+    KV_TRY(WriteHfFolder(env, file, out));
+    return report;
   }
   formats::GgufWriter writer;
   for (const formats::GgufEntry& entry : file.metadata().entries()) {
@@ -86,10 +106,15 @@ base::Result<ConvertReport> ConvertGguf(base::Env& env, const std::string& in,
     if (entry.key != "general.alignment" && !stale) writer.Set(entry.key, entry.value);
   }
   if (options.dtype) SetFileType(*options.dtype, writer);
-  ConvertReport report;
   for (const formats::GgufTensor& tensor : file.tensors()) {
     auto added = AddConverted(file, tensor, options.dtype, writer, report);
     if (!added) return InFile(in, added.error());
+  }
+  if (safetensors) {
+    KV_TRY(const auto bytes, writer.Encode());
+    KV_TRY(const auto converted, formats::GgufFile::Parse(bytes, in));
+    KV_TRY(WriteHfFolder(env, converted, out));
+    return report;
   }
   KV_TRY(writer.Write(env, out));
   return report;
@@ -97,8 +122,17 @@ base::Result<ConvertReport> ConvertGguf(base::Env& env, const std::string& in,
 
 base::Result<ConvertReport> ConvertLlama2c(base::Env& env, const std::string& in,
                                            const std::string& out, const ConvertOptions& options) {
+  if (options.format != ModelFormat::kGguf) {
+    return MakeError(ErrorCode::kUsage,
+                     "'{}' is no GGUF file and no folder; only such are written as safetensors",
+                     in);
+  }
   const auto opened = formats::Llama2cModel::Open(env, in);
-  if (!opened) return base::WithHint(opened.error(), "read are GGUF files and llama2.c's .bin");
+  if (!opened) {
+    return base::WithHint(opened.error(),
+                          "read are GGUF files, llama2.c's .bin, and folders with config.json, "
+                          "tokenizer.json and model.safetensors");
+  }
   const formats::Llama2cModel& file = opened.value();
   if (options.tokenizer.empty()) {
     return base::WithHint(
@@ -136,7 +170,8 @@ base::Result<ConvertReport> ConvertLlama2c(base::Env& env, const std::string& in
 
 base::Result<ConvertReport> ConvertFile(base::Env& env, const std::string& in,
                                         const std::string& out, const ConvertOptions& options) {
-  KV_TRY(CheckOut(out));
+  KV_TRY(CheckOut(out, options));
+  if (IsHfFolder(env, in)) return ConvertGguf(env, in, out, options);
   KV_TRY(const auto bytes, env.Map(in));
   const bool gguf = bytes->text().starts_with("GGUF");
   return gguf ? ConvertGguf(env, in, out, options) : ConvertLlama2c(env, in, out, options);

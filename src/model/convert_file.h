@@ -1,4 +1,4 @@
-// Model files into GGUF files: another format's, or another element type's.
+// Model files into others: of another format, or another element type.
 #ifndef KVASIR_MODEL_CONVERT_FILE_H_
 #define KVASIR_MODEL_CONVERT_FILE_H_
 
@@ -12,10 +12,18 @@
 
 namespace kvasir::model {
 
+enum class ModelFormat {
+  kGguf,
+  kSafetensors,  // A folder, as hf_writer.h has it.
+};
+
 struct ConvertOptions {
+  ModelFormat format = ModelFormat::kGguf;  // Of what is written.
+
   std::string tokenizer;  // Of a .bin file: its tokenizer.bin. Empty: none was given.
   // Of matrices, position embeddings apart; all else is f32. One that is written
-  // (tensor::IsWritten). Nothing: as in a GGUF file, f32 from others.
+  // (tensor::IsWritten; of kSafetensors no block type). Nothing: as in the file, but f32 from a
+  // .bin and, as kSafetensors, from block types.
   std::optional<tensor::DType> dtype;
 };
 
@@ -25,11 +33,11 @@ struct ConvertReport {
   std::vector<std::string> kept;
 };
 
-// Writes the model of `in`, a GGUF file of any architecture or llama2.c's .bin, to `out`, whole or
-// not at all; they may be the same file. Metadata of a GGUF file are kept. kUsage: a tokenizer is
-// missing, or given where the file has its own; out is named as a format that is not written. kIo;
-// kBadData for a file that is wrong, a tensor of a type that is only recognised, a number that is
-// not finite or does not fit the element type.
+// Writes the model of `in`, a GGUF file of any architecture, a folder (hf_folder.h) or llama2.c's
+// .bin, to `out`, a file whole or not at all; they may be the same. Metadata are kept in GGUF.
+// kUsage: a tokenizer is missing, or given where the file has its own; out is named as a format
+// that is not written. kIo; kBadData for a file that is wrong, a tensor of a type that is only
+// recognised, a number that is not finite or does not fit the element type.
 base::Result<ConvertReport> ConvertFile(base::Env& env, const std::string& in,
                                         const std::string& out, const ConvertOptions& options);
 

@@ -9,7 +9,7 @@ namespace {
 using base::ErrorCode;
 using base::MakeError;
 
-base::Result<Gpt2Config> ReadConfig(const formats::GgufFile& file, std::size_t vocab) {
+base::Result<Gpt2Config> ReadSettings(const formats::GgufFile& file, std::size_t vocab) {
   const formats::GgufMetadata& metadata = file.metadata();
   Gpt2Config config;
   KV_TRY(config.layers, metadata.GetUint("gpt2.block_count"));
@@ -34,11 +34,16 @@ base::Result<Gpt2Config> ReadConfig(const formats::GgufFile& file, std::size_t v
 
 }  // namespace
 
-base::Result<std::unique_ptr<Gpt2Model>> ReadGpt2(const formats::GgufFile& file,
-                                                  std::size_t vocab) {
-  KV_TRY(const Gpt2Config config, ReadConfig(file, vocab));
+base::Result<Gpt2Config> ReadGpt2Config(const formats::GgufFile& file, std::size_t vocab) {
+  KV_TRY(const Gpt2Config config, ReadSettings(file, vocab));
   KV_TRY(RefuseOtherKeys(file.metadata(), "gpt2", vocab));
   KV_TRY(CheckTensors(file, Gpt2Tensors(config)));
+  return config;
+}
+
+base::Result<std::unique_ptr<Gpt2Model>> ReadGpt2(const formats::GgufFile& file,
+                                                  std::size_t vocab) {
+  KV_TRY(const Gpt2Config config, ReadGpt2Config(file, vocab));
   return Gpt2Model::Make(config, FileSource(file));
 }
 

@@ -83,7 +83,8 @@ base::Result<void> RefuseExperts(const GgufMetadata& metadata, const LlamaConfig
   return base::Success();
 }
 
-base::Result<LlamaConfig> ReadConfig(const GgufFile& file, LlamaFamily family, std::size_t vocab) {
+base::Result<LlamaConfig> ReadSettings(const GgufFile& file, LlamaFamily family,
+                                       std::size_t vocab) {
   const GgufMetadata& metadata = file.metadata();
   LlamaConfig config;
   config.family = family;
@@ -111,13 +112,19 @@ base::Result<LlamaConfig> ReadConfig(const GgufFile& file, LlamaFamily family, s
 
 }  // namespace
 
-base::Result<std::unique_ptr<LlamaModel>> ReadLlama(const GgufFile& file, LlamaFamily family,
-                                                    std::size_t vocab) {
-  KV_TRY(const LlamaConfig config, ReadConfig(file, family, vocab));
+base::Result<LlamaConfig> ReadLlamaConfig(const GgufFile& file, LlamaFamily family,
+                                          std::size_t vocab) {
+  KV_TRY(const LlamaConfig config, ReadSettings(file, family, vocab));
   KV_TRY(RefuseOtherKeys(file.metadata(), ArchitectureName(family), vocab));
   const std::vector<TensorSpec> specs = LlamaTensors(config);
   KV_TRY(CheckTensors(file, specs));
   KV_TRY(RefuseOtherTensors(file, specs));
+  return config;
+}
+
+base::Result<std::unique_ptr<LlamaModel>> ReadLlama(const GgufFile& file, LlamaFamily family,
+                                                    std::size_t vocab) {
+  KV_TRY(const LlamaConfig config, ReadLlamaConfig(file, family, vocab));
   return LlamaModel::Make(config, FileSource(file));
 }
 

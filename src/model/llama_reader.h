@@ -24,6 +24,9 @@ base::Result<std::vector<std::uint64_t>> ReadWindows(const formats::GgufMetadata
 // must have as rows. A file without output.weight has a tied head, one with blk.0.attn_q.bias has
 // biases (the format's conventions); a tensor that the pass would not use is refused, since leaving
 // it out would compute another model.
+base::Result<LlamaConfig> ReadLlamaConfig(const formats::GgufFile& file, LlamaFamily family,
+                                          std::size_t vocab);
+// The same, and the model.
 base::Result<std::unique_ptr<LlamaModel>> ReadLlama(const formats::GgufFile& file,
                                                     LlamaFamily family, std::size_t vocab);
 

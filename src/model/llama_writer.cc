@@ -3,6 +3,7 @@
 
 #include "formats/gguf_writer.h"
 #include "model/model_file.h"
+#include "model/model_metadata.h"
 #include "model/vocabulary_reader.h"
 #include "tensor/convert.h"
 
@@ -23,10 +24,8 @@ void WriteWindows(const LlamaConfig& config, formats::GgufWriter& writer) {
 
 }  // namespace
 
-base::Result<void> SaveLlama(base::Env& env, const std::string& path, const LlamaConfig& config,
-                             const tokenizer::VocabularySpec& vocabulary,
-                             const TensorSource& source, const SaveOptions& options) {
-  formats::GgufWriter writer;
+void SetLlamaMetadata(const LlamaConfig& config, const tokenizer::VocabularySpec& vocabulary,
+                      const SaveOptions& options, formats::GgufWriter& writer) {
   writer.Set("general.architecture", ArchitectureName(config.family));
   writer.Set("general.name", std::string_view(options.name));
   const auto set = [&](const char* name, std::uint64_t value) {
@@ -46,6 +45,13 @@ base::Result<void> SaveLlama(base::Env& env, const std::string& path, const Llam
   WriteRope(ArchitectureName(config.family), config.rope, writer);
   WriteWindows(config, writer);
   WriteVocabulary(vocabulary, writer);
+}
+
+base::Result<void> SaveLlama(base::Env& env, const std::string& path, const LlamaConfig& config,
+                             const tokenizer::VocabularySpec& vocabulary,
+                             const TensorSource& source, const SaveOptions& options) {
+  formats::GgufWriter writer;
+  SetLlamaMetadata(config, vocabulary, options, writer);
   for (const TensorSpec& spec : LlamaTensors(config)) {
     KV_TRY(const std::span<const float> values, source(spec));
     const tensor::DType dtype = WrittenType(spec, options.dtype);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "formats/gguf_reader.h"
 #include "formats/printable.h"
+#include "model/any_model_file.h"
 #include "model/deepseek_reader.h"
 #include "model/gpt2_reader.h"
 #include "model/in_file.h"
@@ -27,7 +28,7 @@ struct OpenFile {
 };
 
 base::Result<OpenFile> OpenModelFile(base::Env& env, const std::string& path) {
-  KV_TRY(auto file, formats::GgufFile::Open(env, path));
+  KV_TRY(auto file, OpenAnyModelFile(env, path));
   KV_TRY(const auto architecture, file.metadata().GetString("general.architecture"));
   KV_TRY(const auto name, file.metadata().OptionalString("general.name"));
   std::string label = name ? std::string(*name) : std::filesystem::path(path).stem().string();

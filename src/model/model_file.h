@@ -1,4 +1,5 @@
-// Model files: GGUF in and out, as config, weights and tokenizer.
+// Model files: GGUF (and what any_model_file.h reads as such) in, GGUF out, as config, weights and
+// tokenizer.
 #ifndef KVASIR_MODEL_MODEL_FILE_H_
 #define KVASIR_MODEL_MODEL_FILE_H_
 

@@ -140,7 +140,7 @@ class ConvertTest(program.CliTest):
         self.refused(2, "holds no vocabulary", "convert", model, self.path("x.gguf"))
         self.refused(2, "its own", "convert", gguf, self.path("x.gguf"), "--tokenizer", tokens)
         self.refused(2, "f64", "convert", gguf, self.path("x.gguf"), "--dtype", "f64")
-        self.refused(2, "GGUF only", "convert", gguf, self.path("x.safetensors"))
+        self.refused(2, "written are GGUF", "convert", gguf, self.path("x.safetensors"))
         self.assertFalse(os.path.exists(self.path("x.gguf")))
 
     def test_bad_files(self):

@@ -8,6 +8,7 @@
 #include "base/token_id.h"
 #include "eval/random_stream.h"
 #include "eval/speed.h"
+#include "training/trained_policy.h"
 #include "training/trainer.h"
 
 namespace kvasir::eval {
@@ -59,11 +60,13 @@ base::Result<TrainingSpeed> MeasureTraining(const training::ModelConfig& config,
     seconds.push_back(watch.Seconds());
   }
   const double step = Median(seconds);
+  const training::NetworkPlan plan =
+      training::PlanOf(config, training::TrainedPolicy(config, options.kv).value());
   const auto count = static_cast<double>(sequences);
   return TrainingSpeed{
       .ms_per_step = 1e3 * step,
       .tokens_per_s = count * static_cast<double>(config.context()) / step,
-      .gflop_per_s = 1e-9 * count * training::StepFlops(training::PlanOf(config)) / step,
+      .gflop_per_s = 1e-9 * count * training::StepFlops(plan) / step,
   };
 }
 

@@ -69,8 +69,10 @@ void CausalSoftmaxGradRowImpl(const float* p, float* grad, std::size_t visible, 
                               float scale) {
   V16 sum = Zero16();
   for (std::size_t i = 0; i < visible; i += 16) {
+    // What lies beyond the visible is nobody's: it may be anything.
     const V16 weights = FirstLanes16(LoadUpTo(p, i, n), visible - i, Zero16());
-    sum = Fma16(LoadUpTo(grad, i, n), weights, sum);
+    const V16 upstream = FirstLanes16(LoadUpTo(grad, i, n), visible - i, Zero16());
+    sum = Fma16(upstream, weights, sum);
   }
   const V16 mean = Set16(Fold16(sum));
   const V16 scale16 = Set16(scale);

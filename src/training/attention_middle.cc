@@ -3,153 +3,172 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
 #include "kernels/attention.h"
-#include "kernels/grads.h"
-#include "kernels/matmul.h"
+#include "kernels/hadamard.h"
 
 namespace kvasir::training {
 namespace {
 
-using Workspace = AttentionShared::Workspace;
-
-// A matrix of `rows` whose element (r, c) is data[r · row_stride + c · column_stride].
-struct Strided {
-  const float* data;
-  std::size_t row_stride;
-  std::size_t column_stride;
-};
-
-void Pack(const Strided& source, std::size_t n, std::size_t k, kernels::PackedMatrix& out) {
-  out.Reshape(n, k);
-  kernels::PackPanels({source.data, source.row_stride, source.column_stride}, out,
-                      {0, out.panel_count()});
+std::vector<KvRun> RunsOf(const NetworkPlan& plan, std::size_t layer) {
+  std::vector<KvRun> runs;
+  for (const HeadRun& heads : plan.runs[layer]) runs.emplace_back(plan.attention, heads);
+  return runs;
 }
 
-// out [rows][w.n()] = a · wᵀ, or the chains carried on from what out holds.
-void Multiply(const Strided& a, std::size_t rows, const kernels::PackedMatrix& w, float* out,
-              std::size_t out_stride, bool carry_on = false) {
-  kernels::MatmulArgs args;
-  args.a = a.data;
-  args.a_row_stride = a.row_stride;
-  args.a_k_stride = a.column_stride;
-  args.w = &w;
-  args.out = out;
-  args.out_stride = out_stride;
-  args.accumulate = carry_on;
-  kernels::Matmul(args, {0, rows}, {0, w.panel_count()});
+std::size_t LayerBytes(const NetworkPlan& plan, std::size_t layer, std::size_t sequences) {
+  std::size_t bytes = 0;
+  for (const KvRun& run : RunsOf(plan, layer)) bytes += run.Bytes(sequences, plan.context);
+  return bytes;
 }
 
 }  // namespace
 
-AttentionShared::AttentionShared(const NetworkPlan& network, std::size_t sequences,
+AttentionShared::AttentionShared(const NetworkPlan& network, std::size_t max_sequences,
                                  std::size_t members)
     : plan(network.attention),
-      kv(plan, sequences, network.context),
-      work(std::min(members, sequences * plan.kv_heads)) {
-  const std::size_t length = network.context;
-  if (plan.rope) turns.emplace(*plan.rope, plan.head_dim, length);
-  for (Workspace& w : work) {
-    w.p = base::AlignedArray<float>(length * length);
-    w.ds = base::AlignedArray<float>(length * length);
-    w.keys = kernels::PackedMatrix(length, plan.head_dim);
-    w.values = kernels::PackedMatrix(length, plan.head_dim);
-    w.keys_t = kernels::PackedMatrix(plan.head_dim, length);
-    w.queries_t = kernels::PackedMatrix(plan.head_dim, length);
-    w.grads_t = kernels::PackedMatrix(plan.head_dim, length);
+      sequences(max_sequences),
+      context(network.context),
+      kv(KvBytes(network, sequences)) {
+  if (plan.rope) turns.emplace(*plan.rope, plan.head_dim, context);
+  for (std::size_t i = 0; i < Workers(network, sequences, members); ++i) {
+    grads.emplace_back(network, context);
   }
 }
 
-float AttentionMiddle::Scale() const {
-  return 1.0f / std::sqrt(static_cast<float>(plan_.head_dim));
+std::size_t AttentionShared::KvBytes(const NetworkPlan& plan, std::size_t sequences) {
+  std::size_t most = 0;
+  for (std::size_t layer = 0; layer < plan.layers; ++layer) {
+    most = std::max(most, LayerBytes(plan, layer, sequences));
+  }
+  return most;
 }
 
-void AttentionMiddle::Forward(const Pass& pass, float* first, float* last) {
+std::size_t AttentionShared::Workers(const NetworkPlan& plan, std::size_t sequences,
+                                     std::size_t members) {
+  return std::min(members, sequences * plan.attention.kv_heads);
+}
+
+AttentionMiddle::AttentionMiddle(const NetworkPlan& plan, std::size_t layer,
+                                 AttentionShared& shared)
+    : shared_(shared), plan_(shared.plan), runs_(RunsOf(plan, layer)) {
+  std::byte* next = shared_.kv.data();
+  for (KvRun& run : runs_) {
+    run.Place(next, shared_.sequences, shared_.context);
+    next += run.Bytes(shared_.sequences, shared_.context);
+  }
+}
+
+const KvRun& AttentionMiddle::RunOf(std::size_t kv_head) const {
+  const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const KvRun& run) {
+    return kv_head < run.heads().first + run.heads().count;
+  });
+  KV_CHECK(found != runs_.end());
+  return *found;
+}
+
+void AttentionMiddle::RotateRow(const KvRun& run, float* first) const {
+  const std::size_t dim = plan_.head_dim;
+  const std::size_t group = plan_.heads / plan_.kv_heads;
+  float* k = first + plan_.q_width() + run.heads().first * dim;
+  kernels::HadamardRotate(first + run.heads().first * group * dim, run.heads().count * group, dim);
+  kernels::HadamardRotate(k, run.heads().count, dim);
+  kernels::HadamardRotate(k + plan_.kv_width(), run.heads().count, dim);
+}
+
+void AttentionMiddle::RotateHeads(const KvRun& run, float* last) const {
+  const std::size_t group = plan_.heads / plan_.kv_heads;
+  kernels::HadamardRotate(last + run.heads().first * group * plan_.head_dim,
+                          run.heads().count * group, plan_.head_dim);
+}
+
+void AttentionMiddle::Store(const Pass& pass, const float* first, bool rounded_only) const {
   const std::size_t length = pass.batch.length;
-  const std::size_t width = plan_.qkv_width();
   const base::IndexRange rows = pass.RowShare();
-  for (std::size_t r = rows.begin; r < rows.end; ++r) {
-    float* q = first + r * width;
-    float* k = q + plan_.q_width();
-    if (shared_.turns) {  // Keys follow queries.
-      shared_.turns->Turn(r % length, plan_.heads + plan_.kv_heads, q);
+  bool groups = false;
+  for (const KvRun& run : runs_) {
+    if (rounded_only && !run.heads().rounds()) continue;
+    groups = groups || run.heads().has_groups();
+    for (std::size_t r = rows.begin; r < rows.end; ++r) {
+      const float* k = first + r * plan_.qkv_width() + plan_.q_width();
+      run.Store(r / length, length, r % length, k, k + plan_.kv_width());
     }
-    kernels::StoreKv(shared_.kv.View(r / length, length), r % length, k, k + plan_.kv_width());
   }
   pass.member.Barrier();
+  if (!groups) return;
+  for (const KvRun& run : runs_) run.CompleteGroups(pass.member, pass.batch.starts.size(), length);
+  pass.member.Barrier();
+}
+
+void AttentionMiddle::Attend(const Pass& pass, const float* first, float* last) const {
+  const std::size_t length = pass.batch.length;
+  const std::size_t group = plan_.heads / plan_.kv_heads;
   for (std::size_t unit = pass.member.index(); unit < pass.batch.starts.size() * plan_.heads;
        unit += pass.member.count()) {
     const std::size_t sequence = unit / plan_.heads;
     const std::size_t head = unit % plan_.heads;
+    const KvRun& run = RunOf(head / group);
+    const std::size_t first_head = run.heads().first * group;
+    const std::size_t column = first_head * plan_.head_dim;
     kernels::AttentionArgs args;
-    args.q = first + sequence * length * width;
-    args.q_stride = width;
-    args.heads = plan_.heads;
-    args.scale = Scale();
-    args.window = window_;
-    args.kv = shared_.kv.View(sequence, length);
-    args.out = last + sequence * length * plan_.q_width();
+    args.q = first + sequence * length * plan_.qkv_width() + column;
+    args.q_stride = plan_.qkv_width();
+    args.heads = run.heads().count * group;
+    args.scale = 1.0f / std::sqrt(static_cast<float>(plan_.head_dim));
+    args.window = run.heads().window();
+    args.kv = run.View(sequence, length);
+    args.out = last + sequence * length * plan_.q_width() + column;
     args.out_stride = plan_.q_width();
-    kernels::Attention(args, {0, length}, {head, head + 1});
+    kernels::Attention(args, {0, length}, {head - first_head, head - first_head + 1});
   }
   pass.member.Barrier();
 }
 
-void AttentionMiddle::WeightsAndGrads(Workspace& work, std::size_t length, const float* q,
-                                      const float* grad) const {
-  Multiply({q, plan_.qkv_width(), 1}, length, work.keys, work.p.data(), length);      // q · kᵀ
-  Multiply({grad, plan_.q_width(), 1}, length, work.values, work.ds.data(), length);  // dO · vᵀ
-  for (std::size_t i = 0; i < length; ++i) {
-    float* p = work.p.data() + i * length;
-    float* ds = work.ds.data() + i * length;
-    const std::size_t hidden = kernels::FirstVisible(i, window_);
-    std::fill_n(p, hidden, 0.0f);
-    std::fill_n(ds, hidden, 0.0f);
-    const std::size_t visible = i + 1 - hidden;
-    kernels::CausalSoftmaxRow(p + hidden, visible, length - hidden, Scale());
-    kernels::CausalSoftmaxGradRow(p + hidden, ds + hidden, visible, length - hidden, Scale());
+void AttentionMiddle::Forward(const Pass& pass, float* first, float* last) {
+  const std::size_t length = pass.batch.length;
+  const base::IndexRange rows = pass.RowShare();
+  for (std::size_t r = rows.begin; r < rows.end; ++r) {
+    float* row = first + r * plan_.qkv_width();
+    if (shared_.turns) {  // Keys follow queries.
+      shared_.turns->Turn(r % length, plan_.heads + plan_.kv_heads, row);
+    }
+    VisitRotated([&](const KvRun& run) { RotateRow(run, row); });
   }
-}
-
-// The gradients of a kv head are chains over its query heads ascending, and of each over the
-// queries ascending.
-void AttentionMiddle::KvHeadGrad(Workspace& work, std::size_t length, std::size_t kv_head,
-                                 const float* first, const float* dlast, float* dfirst) const {
-  const std::size_t dim = plan_.head_dim;
-  const std::size_t stride = plan_.qkv_width();
-  const std::size_t group = plan_.heads / plan_.kv_heads;
-  const std::size_t key = plan_.q_width() + kv_head * dim;
-  const std::size_t value = key + plan_.kv_width();
-  Pack({first + key, stride, 1}, length, dim, work.keys);
-  Pack({first + value, stride, 1}, length, dim, work.values);
-  Pack({first + key, 1, stride}, dim, length, work.keys_t);
-  for (std::size_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    const float* q = first + head * dim;
-    const float* grad = dlast + head * dim;
-    const bool carry_on = head > kv_head * group;
-    Pack({q, 1, stride}, dim, length, work.queries_t);
-    Pack({grad, 1, plan_.q_width()}, dim, length, work.grads_t);
-    WeightsAndGrads(work, length, q, grad);
-    const Strided p = {work.p.data(), 1, length}, ds = {work.ds.data(), 1, length};  // Transposed.
-    Multiply({work.ds.data(), length, 1}, length, work.keys_t, dfirst + head * dim, stride);
-    Multiply(ds, length, work.queries_t, dfirst + key, stride, carry_on);
-    Multiply(p, length, work.grads_t, dfirst + value, stride, carry_on);
-  }
+  Store(pass, first, /*rounded_only=*/false);
+  Attend(pass, first, last);
+  VisitRotated([&](const KvRun& run) {
+    for (std::size_t r = rows.begin; r < rows.end; ++r) {
+      RotateHeads(run, last + r * plan_.q_width());
+    }
+  });
+  pass.member.Barrier();
 }
 
 void AttentionMiddle::Backward(const Pass& pass, const float* first, float* dlast, float* dfirst) {
   const std::size_t length = pass.batch.length;
   const std::size_t width = plan_.qkv_width();
+  const base::IndexRange rows = pass.RowShare();
+  VisitRotated([&](const KvRun& run) {
+    for (std::size_t r = rows.begin; r < rows.end; ++r) {
+      RotateHeads(run, dlast + r * plan_.q_width());
+    }
+  });
+  Store(pass, first, /*rounded_only=*/true);  // Other layers have used the blocks.
   for (std::size_t unit = pass.member.index(); unit < pass.batch.starts.size() * plan_.kv_heads;
        unit += pass.member.count()) {
-    const std::size_t row = unit / plan_.kv_heads * length;
-    KvHeadGrad(shared_.work[pass.member.index()], length, unit % plan_.kv_heads,
-               first + row * width, dlast + row * plan_.q_width(), dfirst + row * width);
+    const std::size_t sequence = unit / plan_.kv_heads;
+    const std::size_t kv_head = unit % plan_.kv_heads;
+    const std::size_t row = sequence * length;
+    shared_.grads[pass.member.index()].Run(RunOf(kv_head),
+                                           {sequence, length, first + row * width,
+                                            dlast + row * plan_.q_width(), dfirst + row * width},
+                                           kv_head);
   }
   pass.member.Barrier();
-  if (!shared_.turns) return;
-  const base::IndexRange rows = pass.RowShare();
   for (std::size_t r = rows.begin; r < rows.end; ++r) {
-    shared_.turns->TurnBack(r % length, plan_.heads + plan_.kv_heads, dfirst + r * width);
+    float* row = dfirst + r * width;
+    VisitRotated([&](const KvRun& run) { RotateRow(run, row); });
+    if (shared_.turns) shared_.turns->TurnBack(r % length, plan_.heads + plan_.kv_heads, row);
   }
   pass.member.Barrier();
 }

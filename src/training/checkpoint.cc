@@ -9,6 +9,7 @@
 #include "formats/gguf_reader.h"
 #include "formats/gguf_writer.h"
 #include "tensor/convert.h"
+#include "training/trained_policy.h"
 #include "training/trainer.h"
 
 namespace kvasir::training {
@@ -118,6 +119,11 @@ std::uint64_t Trainer::Fingerprint() const {
                  Bits(options_.beta1), Bits(options_.beta2), Bits(options_.epsilon),
                  Bits(options_.weight_decay), Bits(options_.clip), Bits(options_.dropout)});
   if (options_.start_weights != 0) values.push_back(options_.start_weights);
+  if (!options_.kv.empty()) {
+    // Equal policies have one canonical text, however they were written.
+    const std::string kv = TrainedPolicy(config_, options_.kv).value().Canonical();
+    values.push_back(base::HashBytes64(std::as_bytes(std::span(kv))));
+  }
   return base::HashSpan64(text_, base::HashSpan64(std::span<const std::uint64_t>(values)));
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "training/network.h"
+#include "training/trained_policy.h"
 
 namespace kvasir::training {
 namespace {
@@ -99,7 +100,8 @@ class LlamaTorchTest : public testing::TestWithParam<Case> {
     const MicroBatch batch{text, starts, config.context - 1, 0};
     std::vector<double> losses(batch.rows());
     base::AlignedArray<float> lookup(config.tied_head ? config.vocab * config.embedding : 0);
-    Network network(config, layout, {.sequences = 2, .members = threads});
+    Network network(PlanOf(config, TrainedPolicy(config, "").value()), layout,
+                    {.sequences = 2, .members = threads});
     network.Bind(parameters.data(), result.gradient.data());
     base::ThreadTeam team(threads);
     team.Run([&](Member& member) {

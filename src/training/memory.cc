@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/check.h"
 #include "base/checked.h"
 #include "base/token_id.h"
 #include "kernels/norm.h"
 #include "training/network.h"
+#include "training/trained_policy.h"
 
 namespace kvasir::training {
 namespace {
@@ -82,22 +84,22 @@ void AddActivations(ByteSum& sum, const NetworkPlan& plan, std::uint64_t sequenc
 
 void AddAttention(ByteSum& sum, const NetworkPlan& plan, std::uint64_t sequences,
                   std::uint64_t threads) {
-  const AttentionPlan& attention = plan.attention;
-  const std::uint64_t length = plan.context, dim = attention.head_dim;
-  sum.Add({sequences, RoundUp(length, KvRows::kBlockTokens), 2 * attention.kv_width(), kFloat});
-  if (attention.rope) sum.Add({RotaryTurns::Floats(*attention.rope, length), kFloat});
-  // The backward pass, for each thread that gets a kv head.
-  const std::uint64_t workers = std::min(threads, sequences * attention.kv_heads);
-  sum.Add({workers, 2, length, length, kFloat});
-  sum.Add({workers, 2 * RoundUp(length, kPanel), dim, kFloat});
-  sum.Add({workers, 3 * RoundUp(dim, kPanel), length, kFloat});
+  // Of the layer that takes most, one sequence's keys and values.
+  sum.Add({sequences, AttentionShared::KvBytes(plan, 1)});
+  if (plan.attention.rope) {
+    sum.Add({RotaryTurns::Floats(*plan.attention.rope, plan.context), kFloat});
+  }
+  sum.Add({AttentionShared::Workers(plan, sequences, threads),
+           AttentionGrad::Floats(plan, plan.context), kFloat});
 }
 
 }  // namespace
 
 std::optional<std::uint64_t> TrainingBytes(const ModelConfig& config, const TrainOptions& options,
                                            const MemoryUse& use) {
-  const NetworkPlan plan = PlanOf(config);
+  const auto policy = TrainedPolicy(config, options.kv);
+  KV_CHECK(policy.has_value());
+  const NetworkPlan plan = PlanOf(config, policy.value());
   const std::uint64_t sequences = std::min(options.micro_batch, options.batch);
   ByteSum sum;
   AddWeights(sum, config, plan, use);

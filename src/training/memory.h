@@ -20,7 +20,8 @@ struct MemoryUse {
 
 // Most bytes that a trainer of these and its files take at a time, but for a few KiB: the arrays of
 // Trainer, Network and BestModel, the text's ids, and the copy of a file that is being written.
-// Nothing if they do not fit 64 bits. Requires a config that passed Check.
+// Nothing if they do not fit 64 bits. Requires a config that
+// passed Check and an options.kv that TrainedPolicy accepts.
 std::optional<std::uint64_t> TrainingBytes(const ModelConfig& config, const TrainOptions& options,
                                            const MemoryUse& use);
 

@@ -1,6 +1,7 @@
 #include "training/network.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/softmax.h"
@@ -8,8 +9,8 @@
 
 namespace kvasir::training {
 
-Network::Network(const ModelConfig& config, const ParameterLayout& layout, const NetworkSize& size)
-    : plan_(PlanOf(config)),
+Network::Network(NetworkPlan plan, const ParameterLayout& layout, const NetworkSize& size)
+    : plan_(std::move(plan)),
       layout_(layout),
       scratch_(plan_, size.sequences * plan_.context),
       attention_(plan_, size.sequences, size.members),
@@ -23,8 +24,7 @@ Network::Network(const ModelConfig& config, const ParameterLayout& layout, const
   };
   branches_.reserve(plan_.branches());
   for (std::size_t layer = 0; layer < plan_.layers; ++layer) {
-    add(plan_.AttentionBranch(layer),
-        std::make_unique<AttentionMiddle>(attention_, plan_.windows[layer]));
+    add(plan_.AttentionBranch(layer), std::make_unique<AttentionMiddle>(plan_, layer, attention_));
     add(plan_.MlpBranch(layer), std::make_unique<MlpMiddle>(plan_.mlp, plan_.feed_forward));
   }
   for (std::size_t i = 0; i <= branches_.size(); ++i) {

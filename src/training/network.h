@@ -34,7 +34,8 @@ class Network {
   // Rows of logits that exist at a time: never [tokens, vocab] of a whole batch.
   static constexpr std::size_t kHeadRows = 64;
 
-  Network(const ModelConfig& config, const ParameterLayout& layout, const NetworkSize& size);
+  // The layout is of the config that the plan was made from, and outlives the network.
+  Network(NetworkPlan plan, const ParameterLayout& layout, const NetworkSize& size);
 
   // Where parameters are read and gradients added up: flat arrays of the layout, which stay there.
   void Bind(const float* parameters, float* gradient);

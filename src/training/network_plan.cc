@@ -1,6 +1,7 @@
 #include "training/network_plan.h"
 
 #include <algorithm>
+#include <span>
 
 namespace kvasir::training {
 namespace {
@@ -16,8 +17,16 @@ NetworkPlan CommonPlan(const ModelConfig& config) {
   plan.attention.heads = config.heads();
   plan.attention.kv_heads = config.kv_heads();
   plan.attention.head_dim = config.head_dim();
-  plan.windows.assign(plan.layers, kernels::kNoWindow);
   return plan;
+}
+
+std::vector<HeadRun> RunsOf(std::span<const kvcache::HeadPolicy> heads) {
+  std::vector<HeadRun> runs;
+  for (std::size_t head = 0; head < heads.size(); ++head) {
+    if (runs.empty() || runs.back().policy != heads[head]) runs.push_back({head, 0, heads[head]});
+    ++runs.back().count;
+  }
+  return runs;
 }
 
 std::string Block(std::size_t layer, const char* part) {
@@ -51,8 +60,9 @@ std::size_t NetworkPlan::max_last_inputs() const {
   return std::max(AttentionBranch(0).last_inputs, MlpBranch(0).last_inputs);
 }
 
-NetworkPlan PlanOf(const ModelConfig& config) {
+NetworkPlan PlanOf(const ModelConfig& config, const kvcache::CachePolicy& policy) {
   NetworkPlan plan = CommonPlan(config);
+  for (std::size_t i = 0; i < plan.layers; ++i) plan.runs.push_back(RunsOf(policy.Layer(i)));
   if (config.gpt2() != nullptr) {
     plan.learned_positions = true;
     plan.norm_eps = config.gpt2()->norm_eps;
@@ -63,9 +73,6 @@ NetworkPlan PlanOf(const ModelConfig& config) {
   plan.norm_eps = llama.norm_eps;
   plan.mlp = MlpKind::kSwiGlu;
   plan.attention.rope = llama.rope;
-  for (std::size_t i = 0; i < llama.windows.size(); ++i) {
-    if (llama.windows[i] != 0) plan.windows[i] = llama.windows[i];
-  }
   return plan;
 }
 
@@ -81,10 +88,13 @@ double StepFlops(const NetworkPlan& plan) {
       matrices += product(branch.first_outputs, plan.embedding) +
                   product(branch.last_inputs, plan.embedding);
     }
-    // Of each query the positions that it sees.
-    const auto window = static_cast<double>(std::min(plan.windows[layer], plan.context));
-    const double visible = window * (window + 1) / 2 + (context - window) * window;
-    attention += 2 * visible * static_cast<double>(plan.attention.q_width());
+    for (const HeadRun& run : plan.runs[layer]) {
+      // Of each query the positions that it sees.
+      const auto window = static_cast<double>(std::min(run.window(), plan.context));
+      const double visible = window * (window + 1) / 2 + (context - window) * window;
+      const std::size_t group = plan.attention.heads / plan.attention.kv_heads;
+      attention += 2 * visible * product(run.count * group, plan.attention.head_dim);
+    }
   }
   return 3 * 2 * (context * matrices + attention);
 }

@@ -3,12 +3,14 @@
 #ifndef KVASIR_TRAINING_NETWORK_PLAN_H_
 #define KVASIR_TRAINING_NETWORK_PLAN_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/attention.h"
+#include "kvcache/cache_policy.h"
 #include "model/rope_settings.h"
 #include "training/model_config.h"
 
@@ -36,6 +38,22 @@ struct AttentionPlan {
   std::size_t qkv_width() const { return q_width() + 2 * kv_width(); }
 };
 
+// Consecutive kv heads of a layer whose keys and values are treated alike.
+struct HeadRun {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  kvcache::HeadPolicy policy;
+
+  std::size_t window() const {  // Positions that a query sees; kNoWindow: all.
+    return policy.window == 0 ? kernels::kNoWindow : policy.window;
+  }
+  // Whether what queries read may differ from what was stored.
+  bool rounds() const {
+    return policy.k != kernels::KvType::kF32 || policy.v != kernels::KvType::kF32;
+  }
+  bool has_groups() const { return policy.k == kernels::KvType::kInt4Channel; }
+};
+
 struct NetworkPlan {
   std::size_t layers = 0;
   std::size_t embedding = 0;
@@ -48,18 +66,25 @@ struct NetworkPlan {
   float norm_eps = 0;
   AttentionPlan attention;
   MlpKind mlp = MlpKind::kGelu;
-  std::vector<std::size_t> windows;  // [layers], kernels::kNoWindow for none
+  std::vector<std::vector<HeadRun>> runs;  // [layers]: all kv heads, ascending
 
   // Branches in the order in which the residual stream meets them: attention, MLP, attention, ….
   std::size_t branches() const { return 2 * layers; }
   BranchPlan AttentionBranch(std::size_t layer) const;
   BranchPlan MlpBranch(std::size_t layer) const;
+  template <typename Predicate>
+  bool AnyRun(const Predicate& holds) const {
+    for (const std::vector<HeadRun>& layer : runs) {
+      if (std::any_of(layer.begin(), layer.end(), holds)) return true;
+    }
+    return false;
+  }
   std::size_t max_first_outputs() const;
   std::size_t max_last_inputs() const;
 };
 
-// Requires a config that passed Check.
-NetworkPlan PlanOf(const ModelConfig& config);
+// Requires a config that passed Check, and its policy from TrainedPolicy.
+NetworkPlan PlanOf(const ModelConfig& config, const kvcache::CachePolicy& policy);
 
 // Floating-point operations of one step's matrices and attention for one sequence over the whole
 // context, a fused multiply-add counted as two: forward and, twice that, backward.

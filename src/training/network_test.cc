@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "training/trained_policy.h"
 #include "training/trainer.h"
 
 namespace kvasir::training {
@@ -27,7 +28,8 @@ struct Fixture {
       : layout(Config()),
         parameters(layout.size()),
         gradient(layout.size()),
-        network(Config(), layout, {.sequences = 2, .members = 2}) {
+        network(PlanOf(Config(), TrainedPolicy(Config(), "").value()), layout,
+                {.sequences = 2, .members = 2}) {
     network.Bind(parameters.data(), gradient.data());
     Initialise(layout, Config().layers, 5, parameters.span());
     for (std::size_t i = 0; i < 400; ++i) text.push_back(static_cast<TokenId>(i * i % 37));

@@ -3,6 +3,7 @@
 #define KVASIR_TRAINING_OPTIONS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.h"
 #include "training/schedule.h"
@@ -26,6 +27,8 @@ struct TrainOptions {
   double weight_decay = 0.1;
   double clip = 1.0;     // Largest gradient norm; 0: no clipping.
   double dropout = 0.0;  // Probability.
+  // SPEC of the cache that the model is trained for (TrainedPolicy); empty: the full one.
+  std::string kv = {};
   // Names the weights that the run starts from (StartWeights::Hash); 0: those drawn by the seed.
   std::uint64_t start_weights = 0;
 };

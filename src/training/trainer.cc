@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/grads.h"
+#include "training/trained_policy.h"
 
 namespace kvasir::training {
 namespace {
@@ -31,6 +32,7 @@ base::Result<std::unique_ptr<Trainer>> Trainer::Make(const ModelConfig& config,
                                                      base::ThreadTeam& team) {
   KV_TRY(config.Check());
   KV_TRY(CheckOptions(options));
+  KV_TRY(const auto policy, TrainedPolicy(config, options.kv));
   for (TokenId token : text) {
     if (token >= config.vocab()) {
       return MakeError(ErrorCode::kBadData, "token id {} is not below the vocabulary size {}",
@@ -38,10 +40,11 @@ base::Result<std::unique_ptr<Trainer>> Trainer::Make(const ModelConfig& config,
     }
   }
   KV_TRY(auto order, WindowOrder::Make(text.size(), config.context(), options.seed));
-  return std::unique_ptr<Trainer>(new Trainer(config, options, text, std::move(order), team));
+  return std::unique_ptr<Trainer>(
+      new Trainer(config, PlanOf(config, policy), options, text, std::move(order), team));
 }
 
-Trainer::Trainer(const ModelConfig& config, const TrainOptions& options,
+Trainer::Trainer(const ModelConfig& config, NetworkPlan plan, const TrainOptions& options,
                  std::span<const TokenId> text, WindowOrder order, base::ThreadTeam& team)
     : config_(config),
       options_(options),
@@ -49,7 +52,8 @@ Trainer::Trainer(const ModelConfig& config, const TrainOptions& options,
       text_(text),
       order_(std::move(order)),
       team_(team),
-      network_(config, layout_, {std::min(options.micro_batch, options.batch), team.size()}),
+      network_(std::move(plan), layout_,
+               {std::min(options.micro_batch, options.batch), team.size()}),
       parameters_(layout_.size()),
       first_moment_(layout_.size()),
       second_moment_(layout_.size()),

@@ -80,8 +80,8 @@ class Trainer {
   base::Result<void> LoadCheckpoint(base::Env& env, const std::string& path, BestModel& best);
 
  private:
-  Trainer(const ModelConfig& config, const TrainOptions& options, std::span<const TokenId> text,
-          WindowOrder order, base::ThreadTeam& team);
+  Trainer(const ModelConfig& config, NetworkPlan plan, const TrainOptions& options,
+          std::span<const TokenId> text, WindowOrder order, base::ThreadTeam& team);
   void EnsurePacked(Member& member);
   // Gradient of the step's mean loss into total_; the loss sum (f64, rows ascending).
   double AccumulateGradients();

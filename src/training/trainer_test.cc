@@ -221,8 +221,8 @@ TEST(Trainer, ResumesToTheBitsOfAnUnbrokenRun) {
     return loaded ? std::string() : loaded.error().message;
   };
   EXPECT_NE(refusal(read.held_out, 9).find("--eval-every 250, not 9"), std::string::npos);
-  EXPECT_NE(refusal(read.held_out.first(49), 250).find("another --val"), std::string::npos);
-  EXPECT_NE(refusal({}, 250).find("a run with a --val"), std::string::npos);
+  EXPECT_NE(refusal(read.held_out.first(49), 250).find("another held-out text"), std::string::npos);
+  EXPECT_NE(refusal({}, 250).find("a run with a held-out text"), std::string::npos);
   options.weight_decay = 0.2;
   auto other = Trainer::Make(config, options, text, team).value();
   EXPECT_FALSE(other->LoadCheckpoint(base::Env::Default(), path, read).has_value());

@@ -5,7 +5,8 @@
 #include <pybind11/stl.h>
 
 #include <cstdint>
-#include <map>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -206,12 +207,14 @@ void DefineWorker(py::module_& module) {
 PYBIND11_MODULE(_kvasir, module) {
   module.attr("version") = kvasir::Version();
   module.attr("numerics_contract") = kvasir::NumericsContract();
-  static const py::exception<kvasir::Exception> error(module, "Error", PyExc_ValueError);
+  // Never freed: the interpreter may be gone before what is static here.
+  static PyObject* error =
+      py::exception<kvasir::Exception>(module, "Error", PyExc_ValueError).release().ptr();
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);
     } catch (const kvasir::Exception& exception) {
-      error(exception.what());
+      PyErr_SetString(error, exception.what());
     }
   });
   DefineRequest(module);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -263,6 +264,18 @@ TEST(SessionTest, TheCallersFloatingPointStateNeitherMattersNorChanges) {
   EXPECT_EQ(Bits(logits.values), bits);
 }
 #endif
+
+TEST(SessionTest, SessionsOfOneModelWorkAtOnce) {
+  const auto expected = Bits(MakeSession().Generate(Asked()).value().continuations.at(0));
+  std::vector<std::vector<std::uint64_t>> got(3);
+  std::vector<std::thread> threads;
+  for (auto& bits : got) {
+    threads.emplace_back(
+        [&bits] { bits = Bits(MakeSession().Generate(Asked()).value().continuations.at(0)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& bits : got) EXPECT_EQ(bits, expected);
+}
 
 TEST(SessionTest, MovesWithItsCache) {
   Session first = MakeSession();

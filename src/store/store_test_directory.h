@@ -2,9 +2,9 @@
 #ifndef KVASIR_STORE_STORE_TEST_DIRECTORY_H_
 #define KVASIR_STORE_STORE_TEST_DIRECTORY_H_
 
-#include <stdlib.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <random>

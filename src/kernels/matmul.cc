@@ -24,16 +24,29 @@ namespace HWY_NAMESPACE {
 template <bool kTransposed>
 constexpr std::size_t kSplit = kTransposed ? 256 : 1024;
 
+// Where a tile's panels begin.
+struct Corner {
+  const float* panel;  // first panel, first k of the chunk
+  float* out;          // first row and column of the tile
+  const float* bias;   // null unless this is the last chunk, like residual
+  const float* residual;
+
+  HWY_INLINE void Advance(std::size_t panels, std::size_t panel_stride) {
+    panel += panels * panel_stride;
+    out += panels * 16;
+    if (bias) bias += panels * 16;
+    if (residual) residual += panels * 16;
+  }
+};
+
+// What the tiles of some rows have in common. Passed by reference: a copy would be read as one
+// vector out of fields that were stored one by one a moment ago, which waits for all of them.
 struct Chunk {
   const float* a;            // first row of the tile, first k of the chunk
   std::size_t a_stride;      // of the strided dimension
-  const float* panel;        // first panel, first k of the chunk
   std::size_t panel_stride;  // floats from panel to panel
   std::size_t k;             // steps in this chunk
-  float* out;                // first row and column of the tile
   std::size_t out_stride;
-  const float* bias;  // null unless this is the last chunk, like residual
-  const float* residual;
   std::size_t residual_stride;
   bool load;   // start from out instead of 0
   bool fetch;  // The panels are not in a near cache yet.
@@ -49,7 +62,7 @@ constexpr std::size_t kFewRows = 4;
 
 // One register tile: kRows × kPanels chains of 16 outputs.
 template <std::size_t kRows, std::size_t kPanels, bool kTransposed, bool kFetch>
-HWY_INLINE void Tile(const Chunk& c) {
+HWY_INLINE void Tile(const Chunk& c, const Corner& at) {
   V16 acc[kRows][kPanels];
   KV_UNROLL
   for (std::size_t r = 0; r < kRows; ++r) {
@@ -61,11 +74,11 @@ HWY_INLINE void Tile(const Chunk& c) {
     for (std::size_t r = 0; r < kRows; ++r) {
       KV_UNROLL
       for (std::size_t p = 0; p < kPanels; ++p)
-        acc[r][p] = Load16(c.out + r * c.out_stride + p * 16);
+        acc[r][p] = Load16(at.out + r * c.out_stride + p * 16);
     }
   }
   const float* HWY_RESTRICT a = c.a;
-  const float* HWY_RESTRICT b = c.panel;
+  const float* HWY_RESTRICT b = at.panel;
   for (std::size_t k = 0; k < c.k; ++k) {
     V16 w[kPanels];
     KV_UNROLL
@@ -83,10 +96,10 @@ HWY_INLINE void Tile(const Chunk& c) {
     a += kTransposed ? c.a_stride : 1;
     b += 16;
   }
-  if (c.bias) {
+  if (at.bias) {
     KV_UNROLL
     for (std::size_t p = 0; p < kPanels; ++p) {
-      const V16 bias = Load16(c.bias + p * 16);
+      const V16 bias = Load16(at.bias + p * 16);
       KV_UNROLL
       for (std::size_t r = 0; r < kRows; ++r) acc[r][p] = Add16(acc[r][p], bias);
     }
@@ -95,10 +108,10 @@ HWY_INLINE void Tile(const Chunk& c) {
   for (std::size_t r = 0; r < kRows; ++r) {
     KV_UNROLL
     for (std::size_t p = 0; p < kPanels; ++p) {
-      if (c.residual) {
-        acc[r][p] = Add16(Load16(c.residual + r * c.residual_stride + p * 16), acc[r][p]);
+      if (at.residual) {
+        acc[r][p] = Add16(Load16(at.residual + r * c.residual_stride + p * 16), acc[r][p]);
       }
-      Store16(acc[r][p], c.out + r * c.out_stride + p * 16);
+      Store16(acc[r][p], at.out + r * c.out_stride + p * 16);
     }
   }
 }
@@ -122,64 +135,58 @@ constexpr std::size_t PanelsFor(std::size_t rows) {
 #endif
 
 template <std::size_t kRows, bool kTransposed, bool kFetch>
-HWY_NOINLINE void RowTile(Chunk c, std::size_t panels) {
+HWY_NOINLINE void RowTile(const Chunk& c, const Corner& first, std::size_t panels) {
   constexpr std::size_t kWide = PanelsFor(kRows);
-  const auto step = [&](std::size_t count) {
-    c.panel += count * c.panel_stride;
-    c.out += count * 16;
-    if (c.bias) c.bias += count * 16;
-    if (c.residual) c.residual += count * 16;
-    panels -= count;
-  };
-  while (panels >= kWide) {
-    Tile<kRows, kWide, kTransposed, kFetch>(c);
-    step(kWide);
+  Corner at = {first.panel, first.out, first.bias, first.residual};
+  for (; panels >= kWide; panels -= kWide) {
+    Tile<kRows, kWide, kTransposed, kFetch>(c, at);
+    at.Advance(kWide, c.panel_stride);
   }
-  if constexpr (kWide > 4) {
-    while (panels >= 4) {
-      Tile<kRows, 4, kTransposed, kFetch>(c);
-      step(4);
-    }
-  }
-  while (panels > 0) {
-    Tile<kRows, 1, kTransposed, kFetch>(c);
-    step(1);
+  for (; panels > 0; --panels) {
+    Tile<kRows, 1, kTransposed, kFetch>(c, at);
+    at.Advance(1, c.panel_stride);
   }
 }
 
 template <bool kTransposed, std::size_t kRows = kMaxRows>
-HWY_INLINE void RowTileOf(std::size_t rows, const Chunk& c, std::size_t panels) {
+HWY_INLINE void RowTileOf(std::size_t rows, const Chunk& c, const Corner& first,
+                          std::size_t panels) {
   if (rows == kRows) {
     if constexpr (kRows > kFewRows) {
-      if (!c.fetch) return RowTile<kRows, kTransposed, false>(c, panels);
+      if (!c.fetch) return RowTile<kRows, kTransposed, false>(c, first, panels);
     }
-    RowTile<kRows, kTransposed, true>(c, panels);
+    RowTile<kRows, kTransposed, true>(c, first, panels);
   } else if constexpr (kRows > 1) {
-    RowTileOf<kTransposed, kRows - 1>(rows, c, panels);
+    RowTileOf<kTransposed, kRows - 1>(rows, c, first, panels);
   }
 }
 
 // The last panel when n is no multiple of 16: the tile works on padded copies.
 template <bool kTransposed>
-HWY_NOINLINE void TailTile(std::size_t rows, Chunk c, std::size_t columns) {
+HWY_NOINLINE void TailTile(std::size_t rows, const Chunk& c, const Corner& at,
+                           std::size_t columns) {
   HWY_ALIGN float out[kMaxRows * 16] = {};
   HWY_ALIGN float residual[kMaxRows * 16] = {};
   HWY_ALIGN float bias[16] = {};
-  const Chunk whole = c;
   for (std::size_t r = 0; r < rows && c.load; ++r) {
-    std::copy_n(whole.out + r * whole.out_stride, columns, out + r * 16);
+    std::copy_n(at.out + r * c.out_stride, columns, out + r * 16);
   }
-  for (std::size_t r = 0; r < rows && c.residual; ++r) {
-    std::copy_n(whole.residual + r * whole.residual_stride, columns, residual + r * 16);
+  for (std::size_t r = 0; r < rows && at.residual; ++r) {
+    std::copy_n(at.residual + r * c.residual_stride, columns, residual + r * 16);
   }
-  if (c.bias) std::copy_n(whole.bias, columns, bias);
-  c.out = out;
-  c.out_stride = c.residual_stride = 16;
-  if (c.residual) c.residual = residual;
-  if (c.bias) c.bias = bias;
-  RowTileOf<kTransposed>(rows, c, 1);
+  if (at.bias) std::copy_n(at.bias, columns, bias);
+  const Chunk padded = {.a = c.a,
+                        .a_stride = c.a_stride,
+                        .panel_stride = c.panel_stride,
+                        .k = c.k,
+                        .out_stride = 16,
+                        .residual_stride = 16,
+                        .load = c.load,
+                        .fetch = c.fetch};
+  RowTileOf<kTransposed>(
+      rows, padded, {at.panel, out, at.bias ? bias : nullptr, at.residual ? residual : nullptr}, 1);
   for (std::size_t r = 0; r < rows; ++r) {
-    std::copy_n(out + r * 16, columns, whole.out + r * whole.out_stride);
+    std::copy_n(out + r * 16, columns, at.out + r * c.out_stride);
   }
 }
 
@@ -190,29 +197,26 @@ HWY_INLINE void RowsAndPanels(const MatmulArgs& args, base::IndexRange ks, base:
   const PackedMatrix& w = *args.w;
   const std::size_t k0 = ks.begin;
   const bool last = ks.end == w.k();
-  Chunk c;
-  c.a = args.a + rows.begin * args.a_row_stride + k0 * args.a_k_stride;
-  c.a_stride = kTransposed ? args.a_k_stride : args.a_row_stride;
-  c.panel = w.panel(panels.begin) + k0 * 16;
-  c.panel_stride = w.k() * 16;
-  c.k = ks.size();
+  const Chunk c = {.a = args.a + rows.begin * args.a_row_stride + k0 * args.a_k_stride,
+                   .a_stride = kTransposed ? args.a_k_stride : args.a_row_stride,
+                   .panel_stride = w.k() * 16,
+                   .k = ks.size(),
+                   .out_stride = args.out_stride,
+                   .residual_stride = args.out_stride,
+                   .load = args.accumulate || k0 > 0,
+                   .fetch = fetch};
   const std::size_t corner = rows.begin * args.out_stride + panels.begin * 16;
-  c.out = args.out + corner;
-  c.out_stride = c.residual_stride = args.out_stride;
-  c.bias = last && args.bias ? args.bias + panels.begin * 16 : nullptr;
-  c.residual = last && args.residual ? args.residual + corner : nullptr;
-  c.load = args.accumulate || k0 > 0;
-  c.fetch = fetch;
+  Corner at = {.panel = w.panel(panels.begin) + k0 * 16,
+               .out = args.out + corner,
+               .bias = last && args.bias ? args.bias + panels.begin * 16 : nullptr,
+               .residual = last && args.residual ? args.residual + corner : nullptr};
   const std::size_t whole_panels = args.padded_out ? w.panel_count() : w.n() / 16;
   const std::size_t full =
       std::min(panels.end, whole_panels) - std::min(panels.begin, whole_panels);
-  if (full > 0) RowTileOf<kTransposed>(rows.size(), c, full);
+  if (full > 0) RowTileOf<kTransposed>(rows.size(), c, at, full);
   if (full == panels.size()) return;
-  c.panel += full * c.panel_stride;
-  c.out += full * 16;
-  if (c.bias) c.bias += full * 16;
-  if (c.residual) c.residual += full * 16;
-  TailTile<kTransposed>(rows.size(), c, w.n() % 16);
+  at.Advance(full, c.panel_stride);
+  TailTile<kTransposed>(rows.size(), c, at, w.n() % 16);
 }
 
 // Floats of a row-major input that pass over each group of panels together. As long as a group's

@@ -1,4 +1,4 @@
-"""Writes GGUF files (version 3) for tests, and byte-level pieces in GPT-2's alphabet."""
+"""Writes GGUF files (version 3) for tests, reads their metadata, and byte-level pieces in GPT-2's alphabet."""
 
 import math
 import struct
@@ -115,3 +115,23 @@ def gpt2_model(vocabulary, rows=None, width=8, context=16):
         numbers = [((i * 7 + len(name)) % 13 - 6) / 16 for i in range(count)]
         tensors.append((name, shape, numbers))
     return encode(metadata, tensors)
+
+
+def read_metadata(path):
+    """The metadata of a file: of the types that value_of writes."""
+    with open(path, "rb") as file:
+        def unpack(form):
+            return struct.unpack("<" + form, file.read(struct.calcsize("<" + form)))[0]
+
+        def value(kind):
+            if kind == STRING:
+                return file.read(unpack("Q")).decode()
+            if kind == ARRAY:
+                element, count = unpack("I"), unpack("Q")
+                return [value(element) for _ in range(count)]
+            return unpack({U32: "I", I32: "i", F32: "f", BOOL: "?"}[kind])
+
+        assert file.read(4) == b"GGUF" and unpack("I") == 3
+        unpack("Q")  # How many tensors.
+        pairs = [(value(STRING), value(unpack("I"))) for _ in range(unpack("Q"))]
+        return dict(pairs)

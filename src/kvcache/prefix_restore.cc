@@ -20,6 +20,21 @@ CacheGroupId Spine(const CacheGeometry& geometry) {
   return CacheGroupId(*stored);
 }
 
+// Whether a group that forgets old positions finds all it must hold of so many blocks.
+bool HasNeeded(const Retention& keep, const CacheGeometry& geometry,
+               const std::vector<StoredBlock>& found, std::size_t blocks) {
+  const std::uint64_t block_tokens = geometry.block_tokens();
+  const std::size_t sinks = std::min<std::size_t>(blocks, geometry.BlocksFor(keep.sinks));
+  for (std::size_t i = 0; i < sinks; ++i) {
+    if (!found[i].found) return false;
+  }
+  for (std::size_t i = blocks; i-- > sinks;) {
+    if (!keep.NeedsBlock(i, blocks * block_tokens, block_tokens)) break;
+    if (!found[i].found) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::unique_ptr<PrefixRestore> PrefixRestore::Begin(SequenceManager& manager, SequenceId id,
@@ -76,10 +91,18 @@ bool PrefixRestore::Poll() {
 
 bool PrefixRestore::TakeProbe(const std::vector<StoredBlock>& blocks) {
   probing_ = false;
-  const auto missing = std::ranges::find_if(blocks, [](const auto& block) { return !block.found; });
-  wanted_.resize(static_cast<std::size_t>(missing - blocks.begin()));
+  const CacheGeometry& geometry = manager_.geometry();
+  const Retention& keep = geometry.group(wanted_.front().group).retention;
+  std::size_t there = 0;
+  if (keep.KeepsAll()) {
+    while (there < blocks.size() && blocks[there].found) ++there;
+  } else {
+    there = blocks.size();
+    while (there > 0 && !HasNeeded(keep, geometry, blocks, there)) --there;
+  }
+  wanted_.resize(there);
   if (wanted_.empty()) return true;
-  if (!manager_.geometry().KeepsAll() && BeginWhole(wanted_.back().entry + 1)) return true;
+  if (!geometry.KeepsAll() && BeginWhole(wanted_.back().entry + 1)) return true;
   AskPiece();
   return false;
 }

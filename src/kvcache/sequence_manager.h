@@ -133,6 +133,7 @@ class SequenceManager {
   // bytes.
   std::vector<BlockIdentity> IdentitiesOf(std::uint64_t tenant_salt,
                                           std::span<const TokenId> text) const;
+  std::uint64_t restored_tokens() const { return counts_.restored_tokens; }
   std::uint64_t tenant_of(SequenceId id) const { return At(id).tenant_salt; }
   // Puts into a store what a sequence of the longest cached prefix of this text, in complete
   // blocks, must hold; returns its length.

@@ -45,7 +45,7 @@ class KeyValueStore {
 
   virtual ~KeyValueStore() = default;
 
-  // For messages: "LMDB in '/home/…'".
+  // For messages: "LMDB in 'cache'".
   virtual std::string_view name() const = 0;
 
   // What a person should be told of how it was opened; mostly nothing.

@@ -119,9 +119,6 @@ bool Batch::StartFromCache(BatchSequence& sequence, std::span<BatchSequence* con
   return false;
 }
 
-std::vector<StepShare> Batch::Plan() {
-  std::vector<BatchSequence*> computing;
-  std::vector<BatchSequence*> ready;
 // A store that has nothing says so at once: then no step is lost.
 bool Batch::AskStore(BatchSequence& sequence) {
   if (!options_.use_cache || !options_.share_prefixes || sequence.scores) return false;
@@ -144,6 +141,9 @@ void Batch::AwaitStore() {
   }
 }
 
+std::vector<StepShare> Batch::Plan() {
+  std::vector<BatchSequence*> computing;
+  std::vector<BatchSequence*> ready;
   std::vector<TokenWant> wants;
   bool decodes = false;
   const auto holds_blocks = [&](const BatchSequence& sequence) {
@@ -158,14 +158,14 @@ void Batch::AwaitStore() {
     if (sequence->restore || holds_blocks(*sequence)) computing.push_back(sequence.get());
   }
   for (const auto& sequence : running_) {
+    if (WaitsForStore(*sequence)) continue;
     if (!holds_blocks(*sequence)) {
       if (!StartFromCache(*sequence, computing)) continue;
       computing.push_back(sequence.get());
-    if (WaitsForStore(*sequence)) continue;
+      if (AskStore(*sequence)) continue;
     }
     std::size_t most = sequence->choice->target() - LengthOf(*sequence);
     if (options_.prefill_chunk != 0) {
-      if (AskStore(*sequence)) continue;
       most = static_cast<std::size_t>(std::min<std::uint64_t>(most, options_.prefill_chunk));
     }
     if (sequence->scores) most = std::min(most, PromptScores::kMostRows);
@@ -239,10 +239,10 @@ bool Batch::GiveWay(std::vector<StepShare>& shares) {
   BatchSequence& latest = *running_.back();
   cache_.Preempt(latest.id(), kvcache::Preemption::kDrop);
   latest.decoding = false;
+  latest.restore.reset();
   ++preemptions_;
   std::erase_if(shares, [&](const StepShare& share) { return share.sequence == &latest; });
   waiting_.push_front(std::move(running_.back()));
-  latest.restore.reset();
   running_.pop_back();
   return true;
 }
@@ -256,10 +256,10 @@ std::span<const TokenId> Batch::Tokens(const StepShare& share) {
 std::vector<StepShare> Batch::Compute() {
   KV_CHECK(!running_.empty());
   std::vector<StepShare> shares = Plan();
+  if (shares.empty()) AwaitStore();
   Reserve(shares);
   Forward(shares);
   for (StepShare& share : shares) {  // Before a token is added to any text.
-  if (shares.empty()) AwaitStore();
     if (share.error) continue;
     cache_.Commit(share.sequence->id(), Tokens(share));
     // Forced tokens are settled before the first one is drawn.

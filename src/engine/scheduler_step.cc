@@ -132,11 +132,11 @@ bool Scheduler::Step(StepTrace* trace) {
 void Scheduler::RunStep(StepTrace* trace) {
   const std::uint64_t start_us = Now();
   const std::vector<StepShare> shares = batch_.Compute();
+  if (shares.empty()) return;
   now_us_ = Now();
   last_step_ = {};
   PrepareDraws(shares);
   for (const StepShare& share : shares) {
-  if (shares.empty()) return;
     share.sequence->owner->usage.cached_tokens += share.cached;
     counts_.cached_tokens += share.cached;
     TakeRows(share);

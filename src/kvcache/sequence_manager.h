@@ -183,6 +183,7 @@ class SequenceManager {
     std::size_t committed = 0;            // Positions of the cache whose tokens have been told.
     std::vector<PrefixNodeId> path = {};  // Of its complete blocks, as far as they are indexed.
     bool collided = false;                // The block after those has a name that lies.
+    std::vector<base::Hash128> witnesses = {};  // Of blocks of the path, where there is a store.
     bool preempted = false;
     std::size_t swapped_length = 0;  // Positions in its file.
     std::uint64_t swapped_bytes = 0;
@@ -192,7 +193,6 @@ class SequenceManager {
   SequenceManager(const SequenceManagerOptions& options, std::unique_ptr<BlockPool> pool);
   const Entry& At(SequenceId id) const;
   Entry& At(SequenceId id);
-    std::vector<base::Hash128> witnesses = {};  // Of blocks of the path, where there is a store.
   Entry& Running(SequenceId id);
   SequenceId Add(Entry entry);
   std::size_t TakePrefix(Entry& entry, std::span<const TokenId> tokens);
@@ -219,6 +219,7 @@ class SequenceManager {
   const SequenceManagerOptions options_;
   const std::unique_ptr<BlockPool> pool_;
   std::optional<PrefixIndex> index_;
+  const base::Hash128 layout_;
   std::deque<std::optional<Entry>> entries_;  // By id; they never move.
   std::vector<SequenceId> unused_;            // Ids without an entry.
   ManagerReport counts_;                      // Its counters since the start.
@@ -227,4 +228,3 @@ class SequenceManager {
 }  // namespace kvasir::kvcache
 
 #endif  // KVASIR_KVCACHE_SEQUENCE_MANAGER_H_
-  const base::Hash128 layout_;

@@ -15,6 +15,7 @@
 #include "cli/number_flags.h"
 #include "eval/speed.h"
 #include "eval/training_speed.h"
+#include "training/start_weights.h"
 
 namespace kvasir::cli {
 namespace {
@@ -78,27 +79,21 @@ base::Result<Rows> RunBatch(const Bench& bench) {
 
 // Of the model only its shape matters: the weights start random, the text is random.
 base::Result<Rows> RunTrain(const Bench& bench) {
-  const model::ModelShape& shape = bench.shape();
-  if (shape.architecture != "gpt2") {
+  const auto weights = training::StartWeightsOf(bench.model);
+  if (!weights) {
     return base::MakeError(base::ErrorCode::kUsage,
-                           "architecture '{}' cannot be trained; supported is gpt2",
-                           shape.architecture);
+                           "architecture '{}' cannot be trained; supported are gpt2, llama, qwen2",
+                           bench.shape().architecture);
   }
-  const model::Gpt2Config config = {.layers = shape.layers,
-                                    .heads = shape.heads,
-                                    .embedding = shape.embedding,
-                                    .feed_forward = shape.feed_forward,
-                                    .context = shape.context,
-                                    .vocab = shape.vocab};
   Rows rows;
   auto counts = bench.flags.sequences;
   if (counts.empty()) counts = {32};
   const double roof = eval::MeasureFmaRoof(bench.flags.repetitions, bench.team);
   for (const std::uint64_t count : counts) {
     KV_TRY(const auto speed,
-           eval::MeasureTraining(config, count, bench.flags.repetitions, bench.team));
+           eval::MeasureTraining(weights->config, count, bench.flags.repetitions, bench.team));
     rows.push_back({{"sequences", count},
-                    {"tokens", count * shape.context},
+                    {"tokens", count * weights->config.context()},
                     {"ms_per_step", speed.ms_per_step},
                     {"tokens_per_s", speed.tokens_per_s},
                     {"gflop_per_s", speed.gflop_per_s},

@@ -111,6 +111,9 @@ void AddStepFlags(CLI::App* command, TrainFlags& flags) {
           "Parts of the batch whose gradients are added in order (4, at most --batch)");
   AddUint(command, "--micro-batch", flags.options.micro_batch, {1, 65536},
           "Sequences computed together: memory against speed, never the result (8)");
+  command->add_flag("--recompute", flags.options.recompute,
+                    "Compute activations again in the backward pass instead of keeping them: less "
+                    "memory, slower, the same result");
   AddFloat(command, "--lr", flags.options.learning_rate, {1e-9, 10}, "Peak learning rate (0.001)");
   AddFloat(command, "--final-lr", flags.options.final_rate, {0, 1},
            "Share of it at the end (0.05)");

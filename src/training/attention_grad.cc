@@ -12,8 +12,8 @@ namespace kvasir::training {
 namespace {
 
 // Element (n, k) at data[n · n_stride + k · k_stride].
-void Pack(const float* data, std::size_t n_stride, std::size_t k_stride, std::size_t n,
-          std::size_t k, kernels::PackedMatrix& out) {
+void PackInto(const float* data, std::size_t n_stride, std::size_t k_stride, std::size_t n,
+              std::size_t k, kernels::PackedMatrix& out) {
   out.Reshape(n, k);
   kernels::PackPanels({data, n_stride, k_stride}, out, {0, out.panel_count()});
 }
@@ -39,11 +39,15 @@ struct Product {
     args.accumulate = carry_on;
     kernels::Matmul(args, rows, panels);
   }
-  void RunAll(std::size_t rows) const { Run({0, rows}, {0, w.panel_count()}); }
 };
 
-// Queries whose products with keys are computed together: only with keys that one of them sees.
-constexpr std::size_t kQueries = 64;
+// Queries, and positions of a sum, that are computed together: only where one sees another.
+constexpr std::size_t kSegment = 64;
+
+std::size_t SegmentsOf(std::size_t length) { return (length + kSegment - 1) / kSegment; }
+base::IndexRange SegmentRows(std::size_t segment, std::size_t length) {
+  return {segment * kSegment, std::min(length, (segment + 1) * kSegment)};
+}
 
 bool Rounds(const NetworkPlan& plan) {
   return plan.AnyRun([](const HeadRun& run) { return run.rounds(); });
@@ -56,22 +60,36 @@ std::size_t RoundUp16(std::size_t n) { return (n + 15) / 16 * 16; }
 
 }  // namespace
 
+AttentionGrad::Segments::Segments(std::size_t channels, std::size_t context) {
+  for (std::size_t s = 0; s < SegmentsOf(context); ++s) {
+    parts_.emplace_back(channels, SegmentRows(s, context).size());
+  }
+}
+
+void AttentionGrad::Segments::Pack(const float* rows, std::size_t stride, std::size_t channels,
+                                   std::size_t length) {
+  for (std::size_t s = 0; s < SegmentsOf(length); ++s) {
+    const base::IndexRange range = SegmentRows(s, length);
+    PackInto(rows + range.begin * stride, 1, stride, channels, range.size(), parts_[s]);
+  }
+}
+
 AttentionGrad::AttentionGrad(const NetworkPlan& plan, std::size_t context)
     : plan_(plan.attention),
       p_(context * context),
       ds_(context * context),
       keys_(context, plan_.head_dim),
       values_(context, plan_.head_dim),
-      keys_t_(plan_.head_dim, context),
-      queries_t_(plan_.head_dim, context),
-      grads_t_(plan_.head_dim, context) {
+      keys_by_channel_(plan_.head_dim, context),
+      queries_by_channel_(plan_.head_dim, context),
+      grads_by_channel_(plan_.head_dim, context) {
   if (Rounds(plan)) {
     read_keys_ = base::AlignedArray<float>(context * plan_.head_dim);
     read_values_ = base::AlignedArray<float>(context * plan_.head_dim);
   }
   if (HasGroups(plan)) {
     own_keys_ = kernels::PackedMatrix(context, plan_.head_dim);
-    own_keys_t_ = kernels::PackedMatrix(plan_.head_dim, context);
+    own_keys_by_channel_ = Segments(plan_.head_dim, context);
   }
 }
 
@@ -108,12 +126,12 @@ void AttentionGrad::PackRead(const KvRun& run, const Rows& rows, std::size_t kv_
     keys = {read_keys_.data(), dim};
     values = {read_values_.data(), dim};
   }
-  Pack(keys.data, keys.stride, 1, length, dim, keys_);
-  Pack(values.data, values.stride, 1, length, dim, values_);
-  Pack(keys.data, 1, keys.stride, dim, length, keys_t_);
+  PackInto(keys.data, keys.stride, 1, length, dim, keys_);
+  PackInto(values.data, values.stride, 1, length, dim, values_);
+  keys_by_channel_.Pack(keys.data, keys.stride, dim, length);
   if (!run.heads().has_groups()) return;
-  Pack(own, stride, 1, length, dim, own_keys_);
-  Pack(own, 1, stride, dim, length, own_keys_t_);
+  PackInto(own, stride, 1, length, dim, own_keys_);
+  own_keys_by_channel_.Pack(own, stride, dim, length);
 }
 
 // p_ = softmax(q · kᵀ · scale) and ds_ = the gradient of q · kᵀ, both 0 where nothing is seen.
@@ -124,7 +142,7 @@ void AttentionGrad::Weights(const KvRun& run, std::size_t length, const Strided&
   const Product scores{q.data, q.stride, 1, keys_, p_.data(), length};
   const Product own_scores{q.data, q.stride, 1, own_keys_, p_.data(), length};
   const Product grads{dout.data, dout.stride, 1, values_, ds_.data(), length};
-  const std::size_t step = std::min(kQueries, group);
+  const std::size_t step = std::min(kSegment, group);
   for (std::size_t begin = 0; begin < length; begin += step) {
     const base::IndexRange rows = {begin, std::min(length, begin + step)};
     const base::IndexRange seen = {kernels::FirstVisible(begin, run.heads().window()) / 16,
@@ -149,13 +167,45 @@ void AttentionGrad::Weights(const KvRun& run, std::size_t length, const Strided&
   }
 }
 
+void AttentionGrad::AddOverKeys(const KvRun& run, std::size_t length, const float* weights,
+                                const Segments& keys, bool carry_on, float* dq) const {
+  for (std::size_t q = 0; q < SegmentsOf(length); ++q) {
+    const base::IndexRange queries = SegmentRows(q, length);
+    const std::size_t first = kernels::FirstVisible(queries.begin, run.heads().window()) / kSegment;
+    for (std::size_t s = first; s <= q; ++s) {
+      Product{weights + s * kSegment, length, 1, keys[s], dq, plan_.qkv_width(),
+              carry_on || s > first}
+          .Run(queries, {0, keys[s].panel_count()});
+    }
+  }
+}
+
+void AttentionGrad::AddOverQueries(const KvRun& run, std::size_t length, const float* weights,
+                                   const Segments& rows, bool carry_on, float* dkv) const {
+  const std::size_t window = run.heads().window();
+  for (std::size_t k = 0; k < SegmentsOf(length); ++k) {
+    const base::IndexRange keys = SegmentRows(k, length);
+    // The last query that sees one of these keys sees the last of them.
+    const std::size_t last =
+        window < length ? std::min(length - 1, keys.end - 1 + window - 1) : length - 1;
+    for (std::size_t s = k; s <= last / kSegment; ++s) {
+      Product{weights + s * kSegment * length,
+              1,
+              length,
+              rows[s],
+              dkv,
+              plan_.qkv_width(),
+              carry_on || s > k}
+          .Run(keys, {0, rows[s].panel_count()});
+    }
+  }
+}
+
 // dq = ds_ · keys. Where queries read the keys of their own group exactly, these come last, as they
 // do by position; ds_ and p_ are used up.
 void AttentionGrad::QueryGrad(const KvRun& run, std::size_t length, float* dq) {
-  const std::size_t stride = plan_.qkv_width();
-  const Product rounded{ds_.data(), length, 1, keys_t_, dq, stride};
   if (!run.heads().has_groups()) {
-    rounded.RunAll(length);
+    AddOverKeys(run, length, ds_.data(), keys_by_channel_, /*carry_on=*/false, dq);
     return;
   }
   const std::size_t group = run.heads().policy.group;
@@ -166,8 +216,8 @@ void AttentionGrad::QueryGrad(const KvRun& run, std::size_t length, float* dq) {
     std::copy_n(row, i + 1 - first, p_.data() + i * length + first);
     std::fill_n(row, i + 1 - first, 0.0f);
   }
-  rounded.RunAll(length);
-  Product{p_.data(), length, 1, own_keys_t_, dq, stride, true}.RunAll(length);
+  AddOverKeys(run, length, ds_.data(), keys_by_channel_, /*carry_on=*/false, dq);
+  AddOverKeys(run, length, p_.data(), own_keys_by_channel_, /*carry_on=*/true, dq);
 }
 
 void AttentionGrad::Run(const KvRun& run, const Rows& rows, std::size_t kv_head) {
@@ -181,11 +231,11 @@ void AttentionGrad::Run(const KvRun& run, const Rows& rows, std::size_t kv_head)
     const float* q = rows.first + head * dim;
     const float* dout = rows.dlast + head * dim;
     const bool carry_on = head > kv_head * group;
-    Pack(q, 1, stride, dim, length, queries_t_);
-    Pack(dout, 1, out_stride, dim, length, grads_t_);
+    queries_by_channel_.Pack(q, stride, dim, length);
+    grads_by_channel_.Pack(dout, out_stride, dim, length);
     Weights(run, length, {q, stride}, {dout, out_stride});
-    Product{p_.data(), 1, length, grads_t_, dvalue, stride, carry_on}.RunAll(length);  // Pᵀ · dO
-    Product{ds_.data(), 1, length, queries_t_, dkey, stride, carry_on}.RunAll(length);  // dSᵀ · q
+    AddOverQueries(run, length, p_.data(), grads_by_channel_, carry_on, dvalue);   // Pᵀ · dO
+    AddOverQueries(run, length, ds_.data(), queries_by_channel_, carry_on, dkey);  // dSᵀ · q
     QueryGrad(run, length, rows.dfirst + head * dim);
   }
 }

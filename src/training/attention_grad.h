@@ -3,6 +3,7 @@
 #define KVASIR_TRAINING_ATTENTION_GRAD_H_
 
 #include <cstddef>
+#include <vector>
 
 #include "base/aligned.h"
 #include "kernels/packed_matrix.h"
@@ -37,6 +38,20 @@ class AttentionGrad {
   static std::size_t Floats(const NetworkPlan& plan, std::size_t context);
 
  private:
+  // Rows of a sequence packed as the second factor of sums over positions, in segments, so that a
+  // sum may leave out those whose terms are all 0: it has the same bits.
+  class Segments {
+   public:
+    Segments() = default;
+    Segments(std::size_t channels, std::size_t context);
+    // Of rows that lie `stride` apart.
+    void Pack(const float* rows, std::size_t stride, std::size_t channels, std::size_t length);
+    const kernels::PackedMatrix& operator[](std::size_t segment) const { return parts_[segment]; }
+
+   private:
+    std::vector<kernels::PackedMatrix> parts_;  // [channels, up to kSegment positions]
+  };
+
   // Element (position, channel) at data[position · stride + channel].
   struct Strided {
     const float* data = nullptr;
@@ -46,15 +61,23 @@ class AttentionGrad {
   void PackRead(const KvRun& run, const Rows& rows, std::size_t kv_head);
   void LoadRounded(const KvRun& run, const Rows& rows, std::size_t kv_head);
   void Weights(const KvRun& run, std::size_t length, const Strided& q, const Strided& dout);
+  // dq += weights · keys: of ds_ or p_, whose rows are queries.
+  void AddOverKeys(const KvRun& run, std::size_t length, const float* weights, const Segments& keys,
+                   bool carry_on, float* dq) const;
+  // dkv += weightsᵀ · rows: sums over the queries that see a key.
+  void AddOverQueries(const KvRun& run, std::size_t length, const float* weights,
+                      const Segments& rows, bool carry_on, float* dkv) const;
   void QueryGrad(const KvRun& run, std::size_t length, float* dq);
 
   const AttentionPlan plan_;
-  base::AlignedArray<float> p_, ds_;  // [length][length]
-  kernels::PackedMatrix keys_, values_, keys_t_, queries_t_, grads_t_;
+  base::AlignedArray<float> p_, ds_;     // [length][length]
+  kernels::PackedMatrix keys_, values_;  // [length, head_dim]
+  Segments keys_by_channel_, queries_by_channel_, grads_by_channel_;
   // Only where something is rounded: what is read, [length][head_dim]; of keys by channel the exact
   // ones, which queries of their own group read.
   base::AlignedArray<float> read_keys_, read_values_;
-  kernels::PackedMatrix own_keys_, own_keys_t_;
+  kernels::PackedMatrix own_keys_;
+  Segments own_keys_by_channel_;
 };
 
 }  // namespace kvasir::training

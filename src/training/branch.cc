@@ -44,7 +44,7 @@ void Branch::Pack(const Member& member) {
   last_.Pack(member);
 }
 
-void Branch::FillKept(const Pass& pass, const float* x, BranchRows& kept) {
+void Branch::Recompute(const Pass& pass, const float* x, BranchRows& kept) {
   norm_.Forward(pass.member, x, pass.rows(), kept.normed.data(), kept.stats.data());
   pass.member.Barrier();
   kernels::MatmulShare(first_.Product(kept.normed.data(), kept.first.data()), pass.rows(),
@@ -69,7 +69,7 @@ void Branch::AddLast(const Pass& pass, const float* x, const BranchRows& kept, f
 }
 
 void Branch::Forward(const Pass& pass, const float* x, BranchRows& kept, float* out) {
-  FillKept(pass, x, kept);
+  Recompute(pass, x, kept);
   AddLast(pass, x, kept, out);
 }
 

@@ -63,13 +63,14 @@ class Branch {
 
   // out [rows][embedding] = x and what the branch adds; kept is filled.
   void Forward(const Pass& pass, const float* x, BranchRows& kept, float* out);
+  // Fills kept as Forward does.
+  void Recompute(const Pass& pass, const float* x, BranchRows& kept);
   // dx [rows][embedding], the gradient of out, becomes that of x; weights' gradients are added up.
   void Backward(const Pass& pass, const float* x, BranchRows& kept, float* dx);
 
   const BranchPlan& plan() const { return plan_; }
 
  private:
-  void FillKept(const Pass& pass, const float* x, BranchRows& kept);
   void AddLast(const Pass& pass, const float* x, const BranchRows& kept, float* out);
 
   BranchPlan plan_;

@@ -66,13 +66,15 @@ void AddWeights(ByteSum& sum, const ModelConfig& config, const NetworkPlan& plan
   sum.Add({parameters / kNormChunk + 1, sizeof(double)});
 }
 
-void AddActivations(ByteSum& sum, const NetworkPlan& plan, std::uint64_t sequences) {
+void AddActivations(ByteSum& sum, const NetworkPlan& plan, std::uint64_t sequences,
+                    bool recompute) {
   const std::uint64_t width = plan.embedding;
   const std::uint64_t rows = sequences * plan.context;
-  VisitBranches(plan, [&](const BranchPlan& branch) {  // BranchRows
-    sum.Add({rows, width + branch.first_outputs + branch.last_inputs, kFloat});
-    sum.Add({rows, sizeof(kernels::RowStats)});
-  });
+  const std::uint64_t kept_layers = recompute ? 1 : plan.layers;
+  for (const BranchPlan& branch : {plan.AttentionBranch(0), plan.MlpBranch(0)}) {  // BranchRows
+    sum.Add({kept_layers, rows, width + branch.first_outputs + branch.last_inputs, kFloat});
+    sum.Add({kept_layers, rows, sizeof(kernels::RowStats)});
+  }
   sum.Add({plan.branches() + 1, rows, width, kFloat});  // The residual stream.
   sum.Add({rows, 2 * width, kFloat});                   // The last norm; the stream's gradient.
   sum.Add({rows, sizeof(kernels::RowStats)});
@@ -103,7 +105,7 @@ std::optional<std::uint64_t> TrainingBytes(const ModelConfig& config, const Trai
   const std::uint64_t sequences = std::min(options.micro_batch, options.batch);
   ByteSum sum;
   AddWeights(sum, config, plan, use);
-  AddActivations(sum, plan, sequences);
+  AddActivations(sum, plan, sequences, options.recompute);
   AddAttention(sum, plan, sequences, use.threads);
   sum.Add({options.batch, plan.context, sizeof(double)});  // Losses of the step.
   sum.Add({use.text_tokens, sizeof(base::TokenId)});

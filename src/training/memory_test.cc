@@ -87,6 +87,8 @@ TEST(TrainingBytesDeathTest, AreWhatATrainerTakes) {
   few.batch = few.micro_batch = few.shards = 1;
   TrainOptions many;
   many.batch = many.micro_batch = 24;
+  TrainOptions again = many;
+  again.recompute = true;
   model::Gpt2Config tied = Shape(1, 32, 8, 100000);
   tied.tied_head = true;
   const Case cases[] = {
@@ -94,6 +96,7 @@ TEST(TrainingBytesDeathTest, AreWhatATrainerTakes) {
       {"vocabulary", Shape(1, 32, 8, 100000), few},
       {"tied vocabulary", tied, few},
       {"activations", Shape(3, 32, 200, 50), many},
+      {"activations computed again", Shape(8, 32, 200, 50), again},
       {"attention of 2 threads", Shape(1, 8, 1500, 50), few, 2},
       {"grouped heads and turns", Turned(), many},
       {"order of the text", Shape(1, 8, 2, 50), many},

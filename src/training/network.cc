@@ -20,7 +20,7 @@ Network::Network(NetworkPlan plan, const ParameterLayout& layout, const NetworkS
   const auto add = [&](const BranchPlan& branch, std::unique_ptr<BranchMiddle> middle) {
     const auto site = static_cast<std::uint32_t>(1 + branches_.size());
     branches_.emplace_back(plan_, branch, std::move(middle), site, scratch_);
-    kept_.emplace_back(branch, plan_.embedding, rows);
+    if (!size.recompute || kept_.size() < 2) kept_.emplace_back(branch, plan_.embedding, rows);
   };
   branches_.reserve(plan_.branches());
   for (std::size_t layer = 0; layer < plan_.layers; ++layer) {
@@ -76,7 +76,7 @@ void Network::Forward(Member& member, const MicroBatch& batch, const DropoutSett
   const Pass pass{member, batch, dropout};
   Embed(pass);
   for (std::size_t i = 0; i < branches_.size(); ++i) {
-    branches_[i].Forward(pass, residual_[i].data(), kept_[i], residual_[i + 1].data());
+    branches_[i].Forward(pass, residual_[i].data(), KeptOf(i), residual_[i + 1].data());
   }
   norm_.Forward(member, residual_.back().data(), batch.rows(), normed_.data(), stats_.data());
   member.Barrier();
@@ -162,7 +162,10 @@ void Network::Backward(Member& member, const MicroBatch& batch, const DropoutSet
   const Pass pass{member, batch, dropout};
   BackwardHead(member, batch, weight, losses);
   for (std::size_t i = branches_.size(); i-- > 0;) {
-    branches_[i].Backward(pass, residual_[i].data(), kept_[i], dresidual_.data());
+    const float* x = residual_[i].data();
+    // Those of the last two branches are still there.
+    if (i + kept_.size() < branches_.size()) branches_[i].Recompute(pass, x, KeptOf(i));
+    branches_[i].Backward(pass, x, KeptOf(i), dresidual_.data());
   }
   BackwardEmbedding(pass, lookup);
 }

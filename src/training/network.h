@@ -22,6 +22,7 @@ namespace kvasir::training {
 struct NetworkSize {
   std::size_t sequences = 1;  // Of a micro-batch.
   std::size_t members = 1;    // Of the team.
+  bool recompute = false;     // Keep the residual stream alone: less memory, more work, same bits.
 };
 
 // Embeddings, branches, the last norm and the head, of any architecture (NetworkPlan). Owns packed
@@ -59,6 +60,7 @@ class Network {
                 float weight, double* losses, float* lookup);
 
  private:
+  BranchRows& KeptOf(std::size_t branch) { return kept_[branch % kept_.size()]; }
   void Embed(const Pass& pass);
   void BackwardHead(Member& member, const MicroBatch& batch, float weight, double* losses);
   void BackwardEmbedding(const Pass& pass, float* lookup);
@@ -73,7 +75,8 @@ class Network {
   BranchScratch scratch_;
   AttentionShared attention_;
   std::vector<Branch> branches_;
-  std::vector<BranchRows> kept_;                     // [branches]
+  // [branches], or, where they are computed again, one for attention and one for the MLP.
+  std::vector<BranchRows> kept_;
   std::vector<base::AlignedArray<float>> residual_;  // [branches + 1][rows][embedding]
   NormRows norm_;
   base::AlignedArray<float> normed_;  // [rows][embedding], after the last norm

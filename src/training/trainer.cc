@@ -53,7 +53,7 @@ Trainer::Trainer(const ModelConfig& config, NetworkPlan plan, const TrainOptions
       order_(std::move(order)),
       team_(team),
       network_(std::move(plan), layout_,
-               {std::min(options.micro_batch, options.batch), team.size()}),
+               {std::min(options.micro_batch, options.batch), team.size(), options.recompute}),
       parameters_(layout_.size()),
       first_moment_(layout_.size()),
       second_moment_(layout_.size()),

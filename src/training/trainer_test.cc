@@ -166,6 +166,21 @@ TEST_P(TrainerTest, ThreadsMicroBatchesAndTargetsGiveTheSameBits) {
   kernels::UseBestTarget();
 }
 
+TEST_P(TrainerTest, RecomputedActivationsGiveTheSameBits) {
+  const auto text = RandomText(300, 23);
+  base::ThreadTeam team(2);
+  std::vector<float> kept, again;
+  for (std::vector<float>* parameters : {&kept, &again}) {
+    TrainOptions options = TinyOptions();
+    options.dropout = 0.1;
+    options.recompute = parameters == &again;
+    auto trainer = Trainer::Make(GetParam().config, options, text, team).value();
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(trainer->Step().has_value());
+    *parameters = Copy(trainer->parameters());
+  }
+  EXPECT_TRUE(SameBits(kept, again));
+}
+
 TEST_P(TrainerTest, LogitsAreTheSamplersBits) {
   const ModelConfig& config = GetParam().config;
   const auto text = RandomText(300, 23);

@@ -119,14 +119,17 @@ bool Batch::StartFromCache(BatchSequence& sequence, std::span<BatchSequence* con
   return false;
 }
 
-// A store that has nothing says so at once: then no step is lost.
+// A store that has nothing says so at once: then no step is lost. But no text that is being continued
+// waits for that.
 bool Batch::AskStore(BatchSequence& sequence) {
   if (!options_.use_cache || !options_.share_prefixes || sequence.scores) return false;
   if (std::exchange(sequence.asked_store, true)) return false;
   sequence.restore =
       kvcache::PrefixRestore::Begin(cache_, sequence.id(), Reusable(sequence), cache_.store());
   if (!sequence.restore) return false;
-  sequence.restore->Wait(kProbeWait);
+  const bool anybody_decodes =
+      std::ranges::any_of(running_, [](const auto& other) { return other->decoding; });
+  if (!anybody_decodes) sequence.restore->Wait(kProbeWait);
   return WaitsForStore(sequence);
 }
 

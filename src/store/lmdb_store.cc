@@ -305,13 +305,6 @@ Result<void> LmdbStore::Get(std::span<const BlockKey> keys, const Visit& visit) 
   return FaultOf(transaction.status());
 }
 
-Result<std::uint64_t> LmdbStore::StoredBytes() {
-  Transaction transaction(*this, MDB_RDONLY);
-  const Totals totals = transaction.totals();
-  KV_TRY(FaultOf(transaction.status()));
-  return totals.bytes;
-}
-
 // ------------------------------------------------------------------ writing
 
 Result<PutCounts> LmdbStore::Put(std::span<const KeyValue> values) {

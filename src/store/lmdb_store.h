@@ -52,8 +52,6 @@ class LmdbStore : public KeyValueStore {
   base::Result<void> Touch(std::span<const BlockKey> keys) override;
   base::Result<void> Remove(std::span<const BlockKey> keys) override;
 
-  // Of values, as the limit counts them.
-  base::Result<std::uint64_t> StoredBytes();
   // Whether a damaged file was set aside when it was opened.
   bool set_aside() const { return set_aside_; }
   // Aborts if the tables disagree. Linear.

@@ -14,8 +14,10 @@
 #include "model/hf_config.h"
 #include "model/hf_tensors.h"
 #include "model/hf_vocabulary.h"
+#include "model/in_file.h"
 #include "model/model_file.h"
 #include "model/model_metadata.h"
+#include "tokenizer/tokenizer.h"
 
 namespace kvasir::model {
 namespace {
@@ -55,6 +57,15 @@ std::optional<TokenId> FindPiece(const VocabularySpec& spec, std::string_view pi
   return static_cast<TokenId>(found - spec.pieces.begin());
 }
 
+// That a tokenizer can be made of it, so that what convert writes can be loaded.
+Result<void> CheckWhole(const std::string& path, const VocabularySpec& spec) {
+  auto vocabulary = tokenizer::Vocabulary::Make(spec);
+  if (!vocabulary) return InFile(path, vocabulary.error());
+  const auto made = tokenizer::MakeTokenizer(std::move(vocabulary.value()));
+  if (!made) return InFile(path, made.error());
+  return base::Success();
+}
+
 Result<VocabularySpec> ReadVocabulary(base::Env& env, const std::filesystem::path& folder,
                                       const HfConfig& config, const TokenizerNotes& notes) {
   const std::string path = (folder / "tokenizer.json").string();
@@ -78,10 +89,7 @@ Result<VocabularySpec> ReadVocabulary(base::Env& env, const std::filesystem::pat
   } else if (ends.size() > 1) {
     spec.eot = ends.back();
   }
-  const auto checked = tokenizer::Vocabulary::Make(spec);
-  if (!checked) {
-    return base::MakeError(base::ErrorCode::kBadData, "{}: {}", path, checked.error().message);
-  }
+  KV_TRY(CheckWhole(path, spec));
   return spec;
 }
 

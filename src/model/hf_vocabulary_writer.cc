@@ -214,7 +214,8 @@ void AppendSteps(const VocabularySpec& spec, std::string& out) {
     out += "  \"pre_tokenizer\": null,\n";
     out += fmt::format(
         R"(  "decoder": {{"type": "Sequence", "decoders": [{{"type": "Replace", "pattern": )"
-        R"({{"String": "▁"}}, "content": " "}}, {{"type": "ByteFallback"}}, {{"type": "Fuse"}}{}]}},)"
+        R"({{"String": "▁"}}, "content": " "}}, {{"type": "ByteFallback"}}, )"
+        R"({{"type": "Fuse"}}{}]}},)"
         "\n",
         led ? R"(, {"type": "Strip", "content": " ", "start": 1, "stop": 0})" : "");
   }

@@ -4,6 +4,7 @@ Written from the descriptions of the models, not from the program under test: ro
 transposed matrices and the names are those of the folders.
 """
 
+import copy
 import json
 import math
 import pathlib
@@ -53,9 +54,9 @@ def byte_level_tokenizer(regex=None, start=False, letters=None):
 
 
 def spaces_tokenizer(led=True, merged=True):
-    """As Llama 2's: ▁ for a space, byte tokens, merges in pairs; without them, one of characters."""
+    """As Llama 2's: ▁ for a space, byte tokens, merges in pairs; without them, of characters."""
     pieces = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "▁", "a", "b", "c"]
-    merges = [["▁", "a"], ["a", "b"], ["ab", "c"], ["▁", "abc"]] if merged else []
+    merges = [["a", "b"], ["ab", "c"], ["▁", "a"], ["▁", "abc"]] if merged else []
     pieces += [a + b for a, b in merges]
     replace = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
     prepend = [{"type": "Prepend", "prepend": "▁"}] if led else []
@@ -145,7 +146,8 @@ class Gpt2:
         self.config = {
             "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": LAYERS,
             "n_head": self.HEADS, "n_embd": self.WIDTH, "n_inner": self.INNER,
-            "n_positions": self.CONTEXT, "activation_function": "gelu_new", "layer_norm_epsilon": EPS,
+            "n_positions": self.CONTEXT, "activation_function": "gelu_new",
+            "layer_norm_epsilon": EPS,
             "vocab_size": self.vocab, "tie_word_embeddings": tied, "attn_pdrop": 0.1,
             "eos_token_id": 14, "bos_token_id": 14, "scale_attn_weights": True,
             "transformers_version": "4.40.0", "torch_dtype": "float32", "n_ctx": self.CONTEXT}
@@ -187,7 +189,8 @@ class Gpt2:
                 middle = [gelu(x) for x in conv("mlp.c_fc", self.norm(f"{at}ln_2", row))]
                 rows[t] = added_up(row, conv("mlp.c_proj", middle))
         head = wte if self.tied else w.matrix("lm_head.weight")
-        return logits_of([self.norm(f"{p}ln_f", row) for row in rows], head)
+        self.last = [self.norm(f"{p}ln_f", row) for row in rows], head
+        return logits_of(*self.last)
 
     def norm(self, name, row):
         mean = sum(row) / len(row)
@@ -317,7 +320,8 @@ class Llama:
                 rows[t] = added_up(row, self.project(f"{at}mlp.down_proj",
                                                      [a * b for a, b in zip(gate, up)]))
         head = embedding if self.tied else w.matrix("lm_head.weight")
-        return logits_of([rms_norm(row, w.vector(f"{p}norm.weight")) for row in rows], head)
+        self.last = [rms_norm(row, w.vector(f"{p}norm.weight")) for row in rows], head
+        return logits_of(*self.last)
 
     def windows(self, layer):
         types = self.config.get("layer_types", ["full_attention"] * LAYERS)
@@ -372,9 +376,31 @@ def attention(q, k, v, heads, kv_heads, width, window=None):
 
 
 def logits_of(rows, head):
-    magnitude = max(sum(abs(a * b) for a, b in zip(row, weights))
-                    for row in rows for weights in head)
-    return [product(row, head) for row in rows], magnitude
+    return [product(row, head) for row in rows], magnitude_of(rows, head)
+
+
+def magnitude_of(rows, head):
+    """The largest sum of absolute terms of a logit."""
+    return max(sum(abs(a * b) for a, b in zip(row, weights)) for row in rows for weights in head)
+
+
+def by_blocks(row, size=32):
+    """The largest number of its block in place of each."""
+    return [max(map(abs, row[i - i % size:i - i % size + size])) for i in range(len(row))]
+
+
+def with_weights(model, path):
+    """The same model with the tensors of a safetensors file."""
+    raw = pathlib.Path(path).read_bytes()
+    end = 8 + struct.unpack("<Q", raw[:8])[0]
+    other = copy.copy(model)
+    other.weights = Weights("F32")
+    for name, entry in json.loads(raw[8:end]).items():
+        if name != "__metadata__":
+            begin, stop = entry["data_offsets"]
+            other.weights.tensors[name] = (entry["shape"], unpack(entry["dtype"],
+                                                                  raw[end + begin:end + stop]))
+    return other
 
 
 def write(folder, model, shards=1):

@@ -44,7 +44,8 @@ class CorpusTest(program.CliTest):
         counts = {"song_poems_read": 4, "song_irregular": 1, "song_strange": 1,
                   "song_near_copies": 1, "song_repeats": 0, "tang_near_copies": 0}
         self.assertEqual({name: out[name] for name in counts}, counts)
-        self.assertEqual((out["tang"]["poems"], out["song"]["poems"], out["val"]["poems"]), (7, 1, 1))
+        poems = [out[part]["poems"] for part in ("tang", "song", "val")]
+        self.assertEqual(poems, [7, 1, 1])
         self.assertEqual(sorted(os.listdir(self.home / "out")),
                          ["verse.song.txt", "verse.tang.txt", "verse.val.txt"])
         self.assertIn("1 near copies; 1 kept", self.kvasir(*asked).text)

@@ -384,6 +384,12 @@ def magnitude_of(rows, head):
     return max(sum(abs(a * b) for a, b in zip(row, weights)) for row in rows for weights in head)
 
 
+def root_of_squares(rows, head):
+    """The largest root of the sum of a logit's squared terms."""
+    return max(math.sqrt(sum((a * b) ** 2 for a, b in zip(row, weights)))
+               for row in rows for weights in head)
+
+
 def by_blocks(row, size=32):
     """The largest number of its block in place of each."""
     return [max(map(abs, row[i - i % size:i - i % size + size])) for i in range(len(row))]

@@ -121,7 +121,10 @@ void AttentionGrad::PackRead(const KvRun& run, const Rows& rows, std::size_t kv_
   const float* own = rows.first + plan_.q_width() + kv_head * dim;
   Strided keys = {own, stride};
   Strided values = {own + plan_.kv_width(), stride};
-  if (run.heads().rounds()) {
+  if (rows.read != nullptr) {
+    keys = {rows.read + kv_head * dim, 2 * plan_.kv_width()};
+    values = {keys.data + plan_.kv_width(), keys.stride};
+  } else if (run.heads().rounds()) {
     LoadRounded(run, rows, kv_head);
     keys = {read_keys_.data(), dim};
     values = {read_values_.data(), dim};
@@ -129,7 +132,7 @@ void AttentionGrad::PackRead(const KvRun& run, const Rows& rows, std::size_t kv_
   PackInto(keys.data, keys.stride, 1, length, dim, keys_);
   PackInto(values.data, values.stride, 1, length, dim, values_);
   keys_by_channel_.Pack(keys.data, keys.stride, dim, length);
-  if (!run.heads().has_groups()) return;
+  if (group_ == 0) return;
   PackInto(own, stride, 1, length, dim, own_keys_);
   own_keys_by_channel_.Pack(own, stride, dim, length);
 }
@@ -138,21 +141,20 @@ void AttentionGrad::PackRead(const KvRun& run, const Rows& rows, std::size_t kv_
 void AttentionGrad::Weights(const KvRun& run, std::size_t length, const Strided& q,
                             const Strided& dout) {
   const float scale = 1.0f / std::sqrt(static_cast<float>(plan_.head_dim));
-  const std::size_t group = run.heads().has_groups() ? run.heads().policy.group : length;
   const Product scores{q.data, q.stride, 1, keys_, p_.data(), length};
   const Product own_scores{q.data, q.stride, 1, own_keys_, p_.data(), length};
   const Product grads{dout.data, dout.stride, 1, values_, ds_.data(), length};
-  const std::size_t step = std::min(kSegment, group);
+  const std::size_t step = group_ == 0 ? kSegment : std::min<std::size_t>(kSegment, group_);
   for (std::size_t begin = 0; begin < length; begin += step) {
     const base::IndexRange rows = {begin, std::min(length, begin + step)};
     const base::IndexRange seen = {kernels::FirstVisible(begin, run.heads().window()) / 16,
                                    (rows.end + 15) / 16};
     grads.Run(rows, seen);
-    if (!run.heads().has_groups()) {
+    if (group_ == 0) {
       scores.Run(rows, seen);
       continue;
     }
-    const std::size_t own = std::max(begin / group * group / 16, seen.begin);
+    const std::size_t own = std::max(begin / group_ * group_ / 16, seen.begin);
     scores.Run(rows, {seen.begin, own});
     own_scores.Run(rows, {own, seen.end});
   }
@@ -204,14 +206,13 @@ void AttentionGrad::AddOverQueries(const KvRun& run, std::size_t length, const f
 // dq = ds_ · keys. Where queries read the keys of their own group exactly, these come last, as they
 // do by position; ds_ and p_ are used up.
 void AttentionGrad::QueryGrad(const KvRun& run, std::size_t length, float* dq) {
-  if (!run.heads().has_groups()) {
+  if (group_ == 0) {
     AddOverKeys(run, length, ds_.data(), keys_by_channel_, /*carry_on=*/false, dq);
     return;
   }
-  const std::size_t group = run.heads().policy.group;
   std::fill_n(p_.data(), length * length, 0.0f);
   for (std::size_t i = 0; i < length; ++i) {
-    const std::size_t first = i / group * group;
+    const std::size_t first = i / group_ * group_;
     float* row = ds_.data() + i * length + first;
     std::copy_n(row, i + 1 - first, p_.data() + i * length + first);
     std::fill_n(row, i + 1 - first, 0.0f);
@@ -226,6 +227,7 @@ void AttentionGrad::Run(const KvRun& run, const Rows& rows, std::size_t kv_head)
   const std::size_t group = plan_.heads / plan_.kv_heads;
   float* dkey = rows.dfirst + plan_.q_width() + kv_head * dim;
   float* dvalue = dkey + plan_.kv_width();
+  group_ = run.heads().has_groups() && rows.read == nullptr ? run.heads().policy.group : 0;
   PackRead(run, rows, kv_head);
   for (std::size_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
     const float* q = rows.first + head * dim;

@@ -29,9 +29,12 @@ class AttentionGrad {
     const float* first = nullptr;
     const float* dlast = nullptr;
     float* dfirst = nullptr;  // [length][qkv_width]: written, of the kv head and its queries.
+    // [length][2 · kv_width]: keys and values as queries read them; null: as the run has them.
+    const float* read = nullptr;
   };
   // The gradients of a kv head are chains over its query heads ascending, and of each over the
-  // queries ascending. If the run rounds, its keys and values must be stored.
+  // queries ascending. If the run rounds and rows.read is null,
+  // its keys and values must be stored.
   void Run(const KvRun& run, const Rows& rows, std::size_t kv_head);
 
   // Floats that it takes for this network.
@@ -70,6 +73,7 @@ class AttentionGrad {
   void QueryGrad(const KvRun& run, std::size_t length, float* dq);
 
   const AttentionPlan plan_;
+  std::size_t group_ = 0;  // Positions whose queries read their own keys exactly; 0: none.
   base::AlignedArray<float> p_, ds_;     // [length][length]
   kernels::PackedMatrix keys_, values_;  // [length, head_dim]
   Segments keys_by_channel_, queries_by_channel_, grads_by_channel_;

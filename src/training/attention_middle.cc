@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "kernels/attention.h"
 #include "kernels/hadamard.h"
+#include "kernels/kv_store.h"
 
 namespace kvasir::training {
 namespace {
@@ -29,7 +30,13 @@ AttentionShared::AttentionShared(const NetworkPlan& network, std::size_t max_seq
     : plan(network.attention),
       sequences(max_sequences),
       context(network.context),
-      kv(KvBytes(network, sequences)) {
+      kv(KvBytes(network, sequences)),
+      exaggerated(plan, {0, plan.kv_heads, {}}) {
+  if (network.exaggerates) {
+    exaggerated_rows = base::AlignedArray<float>(sequences * context * 2 * plan.kv_width());
+    exaggerated_kv = base::AlignedArray<std::byte>(exaggerated.Bytes(sequences, context));
+    exaggerated.Place(exaggerated_kv.data(), sequences, context);
+  }
   if (plan.rope) turns.emplace(*plan.rope, plan.head_dim, context);
   for (std::size_t i = 0; i < Workers(network, sequences, members); ++i) {
     grads.emplace_back(network, context);
@@ -42,6 +49,12 @@ std::size_t AttentionShared::KvBytes(const NetworkPlan& plan, std::size_t sequen
     most = std::max(most, LayerBytes(plan, layer, sequences));
   }
   return most;
+}
+
+std::size_t AttentionShared::ExaggeratedBytes(const NetworkPlan& plan, std::size_t sequences) {
+  const KvRun run(plan.attention, {0, plan.attention.kv_heads, {}});
+  return run.Bytes(sequences, plan.context) +
+         sequences * plan.context * 2 * plan.attention.kv_width() * sizeof(float);
 }
 
 std::size_t AttentionShared::Workers(const NetworkPlan& plan, std::size_t sequences,
@@ -100,6 +113,45 @@ void AttentionMiddle::Store(const Pass& pass, const float* first, bool rounded_o
   pass.member.Barrier();
 }
 
+// read [2 · kv_width]: exact + error · (rounded − exact). Of keys by channel also for queries of
+// their own group, but for those of a group that is not complete, which nothing has rounded.
+void AttentionMiddle::ExaggerateRow(const KvRun& run, std::size_t row, std::size_t length,
+                                    float error, const float* exact, float* read) const {
+  const std::size_t dim = plan_.head_dim, position = row % length;
+  const kernels::KvView view = run.View(row / length, length);
+  const bool in_tail = run.heads().has_groups() && position >= length / view.group * view.group;
+  for (std::size_t head = 0; head < run.heads().count; ++head) {
+    const std::size_t at = (run.heads().first + head) * dim;
+    float* k = read + at;
+    float* v = k + plan_.kv_width();
+    kernels::LoadKv(view, position, head, k, v, in_tail ? position : kernels::kLaterGroup);
+    for (float* numbers : {k, v}) {
+      const float* own = exact + (numbers - read);
+      for (std::size_t d = 0; d < dim; ++d) {
+        numbers[d] = std::fma(error, numbers[d] - own[d], own[d]);
+      }
+    }
+  }
+}
+
+void AttentionMiddle::Exaggerate(const Pass& pass, const float* first) const {
+  const std::size_t length = pass.batch.length, width = 2 * plan_.kv_width();
+  KV_CHECK(shared_.exaggerated_rows.size() >= pass.rows() * width);
+  const base::IndexRange rows = pass.RowShare();
+  for (std::size_t r = rows.begin; r < rows.end; ++r) {
+    const float* exact = first + r * plan_.qkv_width() + plan_.q_width();  // Keys, then values.
+    float* read = shared_.exaggerated_rows.data() + r * width;
+    std::copy_n(exact, width, read);
+    for (const KvRun& run : runs_) {
+      if (run.heads().rounds()) {
+        ExaggerateRow(run, r, length, pass.disturbance.kv_error, exact, read);
+      }
+    }
+    shared_.exaggerated.Store(r / length, length, r % length, read, read + plan_.kv_width());
+  }
+  pass.member.Barrier();
+}
+
 void AttentionMiddle::Attend(const Pass& pass, const float* first, float* last) const {
   const std::size_t length = pass.batch.length;
   const std::size_t group = plan_.heads / plan_.kv_heads;
@@ -108,15 +160,16 @@ void AttentionMiddle::Attend(const Pass& pass, const float* first, float* last) 
     const std::size_t sequence = unit / plan_.heads;
     const std::size_t head = unit % plan_.heads;
     const KvRun& run = RunOf(head / group);
-    const std::size_t first_head = run.heads().first * group;
+    const KvRun& read = Exaggerates(pass) ? shared_.exaggerated : run;
+    const std::size_t first_head = read.heads().first * group;
     const std::size_t column = first_head * plan_.head_dim;
     kernels::AttentionArgs args;
     args.q = first + sequence * length * plan_.qkv_width() + column;
     args.q_stride = plan_.qkv_width();
-    args.heads = run.heads().count * group;
+    args.heads = read.heads().count * group;
     args.scale = 1.0f / std::sqrt(static_cast<float>(plan_.head_dim));
     args.window = run.heads().window();
-    args.kv = run.View(sequence, length);
+    args.kv = read.View(sequence, length);
     args.out = last + sequence * length * plan_.q_width() + column;
     args.out_stride = plan_.q_width();
     kernels::Attention(args, {0, length}, {head - first_head, head - first_head + 1});
@@ -135,6 +188,7 @@ void AttentionMiddle::Forward(const Pass& pass, float* first, float* last) {
     VisitRotated([&](const KvRun& run) { RotateRow(run, row); });
   }
   Store(pass, first, /*rounded_only=*/false);
+  if (Exaggerates(pass)) Exaggerate(pass, first);
   Attend(pass, first, last);
   VisitRotated([&](const KvRun& run) {
     for (std::size_t r = rows.begin; r < rows.end; ++r) {
@@ -154,15 +208,21 @@ void AttentionMiddle::Backward(const Pass& pass, const float* first, float* dlas
     }
   });
   Store(pass, first, /*rounded_only=*/true);  // Other layers have used the blocks.
+  const float* read = nullptr;
+  if (Exaggerates(pass)) {
+    Exaggerate(pass, first);
+    read = shared_.exaggerated_rows.data();
+  }
   for (std::size_t unit = pass.member.index(); unit < pass.batch.starts.size() * plan_.kv_heads;
        unit += pass.member.count()) {
     const std::size_t sequence = unit / plan_.kv_heads;
     const std::size_t kv_head = unit % plan_.kv_heads;
     const std::size_t row = sequence * length;
-    shared_.grads[pass.member.index()].Run(RunOf(kv_head),
-                                           {sequence, length, first + row * width,
-                                            dlast + row * plan_.q_width(), dfirst + row * width},
-                                           kv_head);
+    shared_.grads[pass.member.index()].Run(
+        RunOf(kv_head),
+        {sequence, length, first + row * width, dlast + row * plan_.q_width(), dfirst + row * width,
+         read == nullptr ? nullptr : read + row * 2 * plan_.kv_width()},
+        kv_head);
   }
   pass.member.Barrier();
   for (std::size_t r = rows.begin; r < rows.end; ++r) {

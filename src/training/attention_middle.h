@@ -24,12 +24,18 @@ class AttentionShared {
 
   // Bytes of keys and values of the layer that takes most, and members that get a kv head.
   static std::size_t KvBytes(const NetworkPlan& plan, std::size_t sequences);
+  static std::size_t ExaggeratedBytes(const NetworkPlan& plan, std::size_t sequences);
   static std::size_t Workers(const NetworkPlan& plan, std::size_t sequences, std::size_t members);
 
   const AttentionPlan plan;
   const std::size_t sequences, context;
   std::optional<RotaryTurns> turns;  // None: positions are learned.
   base::AlignedArray<std::byte> kv;
+  // Where rounding errors may be exaggerated: what queries read then, as rows [rows][2 · kv_width]
+  // and as attention wants it.
+  base::AlignedArray<float> exaggerated_rows;
+  base::AlignedArray<std::byte> exaggerated_kv;
+  KvRun exaggerated;
   std::vector<AttentionGrad> grads;  // [workers]
 };
 
@@ -56,6 +62,11 @@ class AttentionMiddle : public BranchMiddle {
   void RotateHeads(const KvRun& run, float* last) const;
   // The rows' keys and values, those of rounded runs alone if so wanted.
   void Store(const Pass& pass, const float* first, bool rounded_only) const;
+  // After Store: keys and values with their errors multiplied, where the pass wants that.
+  bool Exaggerates(const Pass& pass) const { return pass.disturbance.kv_error != 1; }
+  void Exaggerate(const Pass& pass, const float* first) const;
+  void ExaggerateRow(const KvRun& run, std::size_t row, std::size_t length, float error,
+                     const float* exact, float* read) const;
   void Attend(const Pass& pass, const float* first, float* last) const;
 
   AttentionShared& shared_;

@@ -8,13 +8,13 @@
 namespace kvasir::training {
 
 void DropRows(const Pass& pass, std::uint32_t site, std::size_t width, float* rows) {
-  const DropoutSetting& dropout = pass.dropout;
-  const auto drop = static_cast<std::uint32_t>(dropout.probability * 65536.0f + 0.5f);
-  const float scale = 1.0f / (1.0f - dropout.probability);
+  const Disturbance& disturbance = pass.disturbance;
+  const auto drop = static_cast<std::uint32_t>(disturbance.dropout * 65536.0f + 0.5f);
+  const float scale = 1.0f / (1.0f - disturbance.dropout);
   const base::IndexRange share = pass.member.Share(pass.batch.starts.size());
   const std::size_t elements = pass.batch.length * width;
   for (std::size_t s = share.begin; s < share.end; ++s) {
-    const kernels::DropoutKey key{dropout.seed, dropout.step, site,
+    const kernels::DropoutKey key{disturbance.seed, disturbance.step, site,
                                   static_cast<std::uint32_t>(pass.batch.first_sequence + s)};
     kernels::Dropout(key, drop, scale, 0, elements, rows + s * elements);
   }
@@ -54,7 +54,7 @@ void Branch::Recompute(const Pass& pass, const float* x, BranchRows& kept) {
 }
 
 void Branch::AddLast(const Pass& pass, const float* x, const BranchRows& kept, float* out) {
-  const bool drops = pass.dropout.probability > 0;
+  const bool drops = pass.disturbance.dropout > 0;
   float* added = drops ? scratch_.added.data() : out;
   kernels::MatmulArgs product = last_.Product(kept.last.data(), added);
   if (!drops) product.residual = x;
@@ -77,7 +77,7 @@ void Branch::Backward(const Pass& pass, const float* x, BranchRows& kept, float*
   Member& member = pass.member;
   const std::size_t rows = pass.rows();
   const float* dadded = dx;
-  if (pass.dropout.probability > 0) {
+  if (pass.disturbance.dropout > 0) {
     const base::IndexRange share = member.Share(rows * width_);
     std::copy(dx + share.begin, dx + share.end, scratch_.dadded.data() + share.begin);
     member.Barrier();

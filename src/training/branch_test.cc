@@ -57,7 +57,7 @@ class BranchTest : public testing::TestWithParam<bool> {
     std::vector<float> out(x.size());
     const std::vector<std::size_t> starts = {0, 7};
     const MicroBatch batch{{}, starts, 7, 0};
-    const DropoutSetting setting{dropout, 11, 2};
+    const Disturbance setting{dropout, 11, 2};
     base::ThreadTeam team(2);
     team.Run([&](Member& member) {
       const Pass pass{member, batch, setting};

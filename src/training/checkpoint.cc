@@ -123,6 +123,7 @@ std::uint64_t Trainer::Fingerprint() const {
     // Equal policies have one canonical text, however they were written.
     const std::string kv = TrainedPolicy(config_, options_.kv).value().Canonical();
     values.push_back(base::HashBytes64(std::as_bytes(std::span(kv))));
+    values.push_back(Bits(options_.kv_error));
   }
   return base::HashSpan64(text_, base::HashSpan64(std::span<const std::uint64_t>(values)));
 }

@@ -165,6 +165,53 @@ TEST_P(NearlyExactTest, GradientIsNearTheExactOne) {
   }
 }
 
+// Errors multiplied by next to nothing more give next to the same gradient; by more, another; and
+// none of it reaches an evaluation.
+TEST_P(KvTrainingTest, ExaggeratedErrorsGrowFromTheCachesOwn) {
+  base::ThreadTeam team(2);
+  const auto policy = TrainedPolicy(GetParam().config, options_.kv).value();
+  const NetworkPlan plan = PlanOf(GetParam().config, policy);
+  const bool rounds = plan.AnyRun([](const HeadRun& run) { return run.rounds(); });
+  const bool groups = plan.AnyRun([](const HeadRun& run) { return run.has_groups(); });
+  const auto gradient = [&](double error) {
+    options_.kv_error = error;
+    std::vector<float> flat;
+    EXPECT_TRUE(MakeTrainer(team)->Gradient(flat).has_value());
+    return flat;
+  };
+  const auto distance = [](const std::vector<float>& a, const std::vector<float>& b) {
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      difference += std::pow(double{a[i]} - b[i], 2);
+      size += std::pow(double{a[i]}, 2);
+    }
+    return std::sqrt(difference / size);
+  };
+  const auto own = gradient(1), near = gradient(1.00001), far = gradient(3);
+  if (!groups) {  // Else queries read keys of their own group rounded too.
+    EXPECT_LT(distance(own, near), 1e-3);
+  }
+  EXPECT_EQ(distance(own, far) > 1e-5, rounds);
+  options_.kv_error = 1;
+  const auto plain = MakeTrainer(team)->Evaluate(text_);
+  options_.kv_error = 3;
+  EXPECT_EQ(MakeTrainer(team)->Evaluate(text_).nll, plain.nll);
+}
+
+TEST_P(KvTrainingTest, ExaggeratedStepsHaveTheSameBits) {
+  options_.kv_error = 2.5;
+  std::vector<float> expected;
+  for (const std::size_t threads : {1u, 3u}) {
+    options_.micro_batch = threads;
+    base::ThreadTeam team(threads);
+    const auto trainer = MakeTrainer(team);
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(trainer->Step().has_value());
+    const std::vector<float> got(trainer->parameters().begin(), trainer->parameters().end());
+    if (expected.empty()) expected = got;
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0) << threads;
+  }
+}
+
 TEST(TrainedPolicy, IsTheSpecsWithTheModelsWindows) {
   const auto full = TrainedPolicy(Llama(), "").value();
   EXPECT_EQ(full.At(0, 0).window, 33u);
@@ -183,6 +230,16 @@ TEST(TrainedPolicy, RefusesWhatCannotBeTrainedFor) {
   EXPECT_NE(refusal("window=8,sinks=2").find("sinks=2 cannot be trained for"), std::string::npos);
   EXPECT_NE(refusal("dtype=int5").find("int5"), std::string::npos);
   EXPECT_NE(refusal("9:dtype=int8").find("9"), std::string::npos);
+}
+
+TEST(TrainedPolicy, ErrorsNeedAPolicy) {
+  TrainOptions options;
+  options.kv_error = 2;
+  EXPECT_NE(CheckOptions(options).error().message.find("--kv-error 2 needs"), std::string::npos);
+  options.kv = "dtype=int4";
+  EXPECT_TRUE(CheckOptions(options).has_value());
+  options.kv_error = 17;
+  EXPECT_NE(CheckOptions(options).error().message.find("--kv-error 17"), std::string::npos);
 }
 
 // A cache that another policy describes is another run; the same one in other words is not.

@@ -88,6 +88,7 @@ void AddAttention(ByteSum& sum, const NetworkPlan& plan, std::uint64_t sequences
                   std::uint64_t threads) {
   // Of the layer that takes most, one sequence's keys and values.
   sum.Add({sequences, AttentionShared::KvBytes(plan, 1)});
+  if (plan.exaggerates) sum.Add({AttentionShared::ExaggeratedBytes(plan, 1), sequences});
   if (plan.attention.rope) {
     sum.Add({RotaryTurns::Floats(*plan.attention.rope, plan.context), kFloat});
   }
@@ -101,7 +102,7 @@ std::optional<std::uint64_t> TrainingBytes(const ModelConfig& config, const Trai
                                            const MemoryUse& use) {
   const auto policy = TrainedPolicy(config, options.kv);
   KV_CHECK(policy.has_value());
-  const NetworkPlan plan = PlanOf(config, policy.value());
+  const NetworkPlan plan = PlanOf(config, policy.value(), options.kv_error != 1);
   const std::uint64_t sequences = std::min(options.micro_batch, options.batch);
   ByteSum sum;
   AddWeights(sum, config, plan, use);

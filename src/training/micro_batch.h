@@ -26,10 +26,12 @@ struct MicroBatch {
   TokenId Target(std::size_t row) const { return text[starts[row / length] + row % length + 1]; }
 };
 
-struct DropoutSetting {
-  float probability = 0;  // 0: none
-  std::uint64_t seed = 0;
+// What makes a pass of training another function than the one that is evaluated.
+struct Disturbance {
+  float dropout = 0;       // Probability; 0: none.
+  std::uint64_t seed = 0;  // Of dropout.
   std::uint32_t step = 0;
+  float kv_error = 1;  // What errors of rounded keys and values are multiplied by.
 };
 
 // One pass over a micro-batch, as every piece of the network is told of it: by all members of a
@@ -37,7 +39,7 @@ struct DropoutSetting {
 struct Pass {
   Member& member;
   const MicroBatch& batch;
-  const DropoutSetting& dropout;
+  const Disturbance& disturbance;
 
   std::size_t rows() const { return batch.rows(); }
   base::IndexRange RowShare() const { return member.Share(batch.rows()); }

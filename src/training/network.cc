@@ -66,14 +66,14 @@ void Network::Embed(const Pass& pass) {
     for (std::size_t d = 0; d < width; ++d) x[d] = token[d] + place[d];
   }
   pass.member.Barrier();
-  if (pass.dropout.probability == 0) return;
+  if (pass.disturbance.dropout == 0) return;
   DropRows(pass, 0, width, residual_[0].data());
   pass.member.Barrier();
 }
 
-void Network::Forward(Member& member, const MicroBatch& batch, const DropoutSetting& dropout) {
+void Network::Forward(Member& member, const MicroBatch& batch, const Disturbance& disturbance) {
   KV_CHECK(batch.rows() <= stats_.size());
-  const Pass pass{member, batch, dropout};
+  const Pass pass{member, batch, disturbance};
   Embed(pass);
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     branches_[i].Forward(pass, residual_[i].data(), KeptOf(i), residual_[i + 1].data());
@@ -136,7 +136,7 @@ void Network::BackwardHead(Member& member, const MicroBatch& batch, float weight
 }
 
 void Network::BackwardEmbedding(const Pass& pass, float* lookup) {
-  if (pass.dropout.probability > 0) {
+  if (pass.disturbance.dropout > 0) {
     DropRows(pass, 0, plan_.embedding, dresidual_.data());
     pass.member.Barrier();
   }
@@ -157,9 +157,9 @@ void Network::BackwardEmbedding(const Pass& pass, float* lookup) {
   pass.member.Barrier();
 }
 
-void Network::Backward(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
+void Network::Backward(Member& member, const MicroBatch& batch, const Disturbance& disturbance,
                        float weight, double* losses, float* lookup) {
-  const Pass pass{member, batch, dropout};
+  const Pass pass{member, batch, disturbance};
   BackwardHead(member, batch, weight, losses);
   for (std::size_t i = branches_.size(); i-- > 0;) {
     const float* x = residual_[i].data();

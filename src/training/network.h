@@ -45,7 +45,7 @@ class Network {
   void Pack(Member& member);
 
   // Runs the layers up to the last norm.
-  void Forward(Member& member, const MicroBatch& batch, const DropoutSetting& dropout);
+  void Forward(Member& member, const MicroBatch& batch, const Disturbance& disturbance);
 
   // After Forward: the rows' negative log-likelihoods in nats, losses [rows], without gradients.
   void Losses(Member& member, const MicroBatch& batch, double* losses);
@@ -56,7 +56,7 @@ class Network {
   // After Forward: losses as above, and the gradient of weight · Σ losses carried on into
   // the bound array (the look-up part of a tied embedding goes to `lookup` [vocab][embedding], so
   // that its chain does not depend on the micro-batches; untied: lookup is null).
-  void Backward(Member& member, const MicroBatch& batch, const DropoutSetting& dropout,
+  void Backward(Member& member, const MicroBatch& batch, const Disturbance& disturbance,
                 float weight, double* losses, float* lookup);
 
  private:

@@ -60,8 +60,10 @@ std::size_t NetworkPlan::max_last_inputs() const {
   return std::max(AttentionBranch(0).last_inputs, MlpBranch(0).last_inputs);
 }
 
-NetworkPlan PlanOf(const ModelConfig& config, const kvcache::CachePolicy& policy) {
+NetworkPlan PlanOf(const ModelConfig& config, const kvcache::CachePolicy& policy,
+                   bool exaggerates) {
   NetworkPlan plan = CommonPlan(config);
+  plan.exaggerates = exaggerates;
   for (std::size_t i = 0; i < plan.layers; ++i) plan.runs.push_back(RunsOf(policy.Layer(i)));
   if (config.gpt2() != nullptr) {
     plan.learned_positions = true;

@@ -67,6 +67,7 @@ struct NetworkPlan {
   AttentionPlan attention;
   MlpKind mlp = MlpKind::kGelu;
   std::vector<std::vector<HeadRun>> runs;  // [layers]: all kv heads, ascending
+  bool exaggerates = false;  // Some passes multiply rounding errors (Disturbance::kv_error).
 
   // Branches in the order in which the residual stream meets them: attention, MLP, attention, ….
   std::size_t branches() const { return 2 * layers; }
@@ -84,7 +85,8 @@ struct NetworkPlan {
 };
 
 // Requires a config that passed Check, and its policy from TrainedPolicy.
-NetworkPlan PlanOf(const ModelConfig& config, const kvcache::CachePolicy& policy);
+NetworkPlan PlanOf(const ModelConfig& config, const kvcache::CachePolicy& policy,
+                   bool exaggerates = false);
 
 // Floating-point operations of one step's matrices and attention for one sequence over the whole
 // context, a fused multiply-add counted as two: forward and, twice that, backward.

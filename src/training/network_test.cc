@@ -88,7 +88,7 @@ TEST(Network, SequencesAreIndependent) {
 TEST(Network, DropoutFollowsTheGlobalIndex) {
   Fixture f;
   base::ThreadTeam team(1);
-  const DropoutSetting dropout{0.3f, 9, 4};
+  const Disturbance dropout{0.3f, 9, 4};
   const auto run = [&](std::vector<std::size_t> starts, std::size_t first) {
     const MicroBatch batch{f.text, starts, 100, first};
     std::vector<double> losses(batch.rows());

@@ -35,6 +35,10 @@ base::Result<void> CheckOptions(const TrainOptions& o) {
   KV_TRY(InRange("--epsilon", o.epsilon, 1e-12, 1));
   KV_TRY(InRange("--weight-decay", o.weight_decay, 0, 10));
   KV_TRY(InRange("--clip", o.clip, 0, 1e9));
+  KV_TRY(InRange("--kv-error", o.kv_error, 1, 16));
+  if (o.kv_error != 1 && o.kv.empty()) {
+    return MakeError(ErrorCode::kUsage, "--kv-error {} needs a --kv SPEC that rounds", o.kv_error);
+  }
   return InRange("--dropout", o.dropout, 0, 0.9);
 }
 

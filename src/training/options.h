@@ -29,6 +29,8 @@ struct TrainOptions {
   double dropout = 0.0;  // Probability.
   // SPEC of the cache that the model is trained for (TrainedPolicy); empty: the full one.
   std::string kv = {};
+  // What its rounding errors are multiplied by in steps; evaluations have them as they are.
+  double kv_error = 1;
   bool recompute = false;  // Activations, instead of keeping them; changes no bit.
   // Names the weights that the run starts from (StartWeights::Hash); 0: those drawn by the seed.
   std::uint64_t start_weights = 0;

@@ -40,8 +40,8 @@ base::Result<std::unique_ptr<Trainer>> Trainer::Make(const ModelConfig& config,
     }
   }
   KV_TRY(auto order, WindowOrder::Make(text.size(), config.context(), options.seed));
-  return std::unique_ptr<Trainer>(
-      new Trainer(config, PlanOf(config, policy), options, text, std::move(order), team));
+  return std::unique_ptr<Trainer>(new Trainer(config, PlanOf(config, policy, options.kv_error != 1),
+                                              options, text, std::move(order), team));
 }
 
 Trainer::Trainer(const ModelConfig& config, NetworkPlan plan, const TrainOptions& options,
@@ -76,14 +76,15 @@ void Trainer::EnsurePacked(Member& member) {
 void Trainer::RunShard(Member& member, base::IndexRange sequences) {
   const std::size_t length = config_.context();
   const auto weight = static_cast<float>(1.0 / static_cast<double>(options_.batch * length));
-  const DropoutSetting dropout{static_cast<float>(options_.dropout), options_.seed,
-                               static_cast<std::uint32_t>(steps_done_)};
+  const Disturbance disturbance{static_cast<float>(options_.dropout), options_.seed,
+                                static_cast<std::uint32_t>(steps_done_),
+                                static_cast<float>(options_.kv_error)};
   const std::size_t micro = std::min(options_.micro_batch, options_.batch);
   for (std::size_t begin = sequences.begin; begin < sequences.end; begin += micro) {
     const std::size_t count = std::min(micro, sequences.end - begin);
     const MicroBatch batch{text_, std::span(starts_).subspan(begin, count), length, begin};
-    network_.Forward(member, batch, dropout);
-    network_.Backward(member, batch, dropout, weight, losses_.data() + begin * length,
+    network_.Forward(member, batch, disturbance);
+    network_.Backward(member, batch, disturbance, weight, losses_.data() + begin * length,
                       config_.tied_head() ? shard_lookup_.data() : nullptr);
   }
 }

@@ -45,6 +45,7 @@ class Command:
 
 def make_entry(head, text):
     names, _, value = head.partition(" ")
+    value = value.split(":{")[0]  # CLI11 says a|b once more.
     return Entry(names.split(","), value.replace(" REQUIRED", "").removesuffix("REQUIRED").strip(),
                  text or "")
 
@@ -106,7 +107,7 @@ def roff_entries(title, entries):
 
 def manual(commands, version):
     top = commands[0]
-    lines = [f'.TH KVASIR 1 "" "kvasir {version}" "User Commands"', ".SH NAME",
+    lines = [f'.TH KVASIR 1 "" "kvasir {version}" "User Commands"', ".ad l", ".nh", ".SH NAME",
              "kvasir \\- trains, runs and serves small language models", ".SH SYNOPSIS",
              "\\fBkvasir\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]", ".SH DESCRIPTION",
              roff(top.summary), *roff_entries("", top.options), ".SH COMMANDS"]

@@ -100,10 +100,13 @@ std::string TurnSettings::Help() {
   Bind(app, unused);
   std::string text;
   for (const CLI::Option* option : app.get_options()) {
-    const std::string type = IsSwitch(*option) ? "" : " " + option->get_type_name();
-    text +=
-        fmt::format("  {} {}\n", PadRight("/" + option->get_lnames().front() + type, kNameColumns),
-                    option->get_description());
+    if (option->get_lnames().front() == "count") continue;  // A turn continues one text.
+    std::string name = "/" + option->get_lnames().front();
+    if (!IsSwitch(*option)) {
+      const std::string type = option->get_type_name();
+      name += " " + type.substr(0, type.find(":{"));  // CLI11 says a|b once more.
+    }
+    text += fmt::format("  {} {}\n", PadRight(name, kNameColumns), option->get_description());
   }
   return text;
 }

@@ -78,7 +78,7 @@ class DebTest(unittest.TestCase):
                      ".SS kvasir cache plan"):
             self.assertIn(part, manual)
         if shutil.which("groff"):
-            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-k"], input=manual.encode(),
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-Wbreak", "-k"], input=manual.encode(),
                                   capture_output=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, b""))
         bash = self.tree / "usr/share/bash-completion/completions/kvasir"

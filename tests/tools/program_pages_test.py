@@ -39,7 +39,7 @@ Positionals:
 Options:
   -h,--help                   Print this help message and exit
   -m,--model FILE             model [GGUF]: a file
-  --a-very-long-name-of-an-option stop|roll
+  --a-very-long-name-of-an-option stop|roll:{stop,roll}
                               what to do; default: 'stop'
 
 Example:
@@ -77,7 +77,7 @@ class ProgramPagesTest(unittest.TestCase):
         for part in ("Trains models, and it's quick.", ".SS kvasir say\nSay a text",
                      ".SS kvasir cache plan",
                      "\\fB\\-m\\fR, \\fB\\-\\-model\\fR \\fIFILE\\fR\nmodel [GGUF]: a file",
-                     "what to do; default: 'stop'",
+                     "\\fIstop|roll\\fR\nwhat to do; default: 'stop'",
                      "kvasir say \\-m x.gguf .hello", "\\fBTEXT\\fR \\fITEXT\\fR\nthe text"):
             self.assertIn(part, self.manual)
         self.assertNotIn(".SS kvasir cache\n", self.manual)

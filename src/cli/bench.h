@@ -39,6 +39,8 @@ struct BenchFlags {
   std::string kv;                        // The --kv language; empty: full. Of one model's decoding.
   std::string schemas;                   // Folder; empty: the samples. Of kind masks.
   std::string formats = "annotate";      // Likewise.
+  std::string store;                     // Address; empty: a directory. Of kind store.
+  bool compress = false;                 // Likewise.
   bool json = false;
 };
 
@@ -78,6 +80,8 @@ void PrintBenchHead(const Bench& bench, const std::string& model_name,
 
 // bench_engine.cc: kind "engine".
 base::Result<Rows> RunBenchEngine(const Bench& bench);
+// bench_store.cc: kind "store".
+base::Result<Rows> RunBenchStore(const Bench& bench);
 // bench_cache.cc: kind "cache", whole.
 base::Result<int> RunBenchCache(const BenchFlags& flags);
 // bench_attention.cc: kind "attention", whole.

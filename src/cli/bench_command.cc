@@ -125,6 +125,10 @@ constexpr Kind kKinds[] = {
     {"batch", "many sequences, a token of each a step; without draws", RunBatch},
     {"engine", "many streams through the whole engine, with draws", RunBenchEngine},
     {"train", "whole steps of the trainer on random text", RunTrain},
+    {"store",
+     "a prompt and a token: computed; computed while its blocks are stored, as a share of that; "
+     "and restored after a restart",
+     RunBenchStore},
 };
 
 base::Result<int> RunBench(const BenchFlags& flags) {
@@ -204,6 +208,11 @@ void AddBenchCommand(CommandSet& commands) {
                    "masks: format in a schema: annotate (default) or assert")
       ->type_name("annotate|assert")
       ->check(CLI::IsMember({"annotate", "assert"}));
+  command
+      ->add_option("--store", flags->store,
+                   "store: measure this one, as redis://HOST; default: a directory")
+      ->type_name("ADDRESS");
+  command->add_flag("--store-compress", flags->compress, "store: compress what is stored");
   command->add_flag("--quick", flags->quick, "cache: short texts and small batches only");
   command->add_flag("--json", flags->json, "one JSON document");
   commands.OnRun(command, [flags, command]() -> base::Result<int> {

@@ -37,7 +37,10 @@ Names FlagsOf(const std::string& kind) {
   if (kind == "batch" || kind == "engine" || kind == "train" || kind == "cache") {
     flags.emplace_back("--sequences");
   }
-  if (kind == "decode" || kind == "prefill" || kind == "batch") flags.emplace_back("--kv");
+  if (kind == "decode" || kind == "prefill" || kind == "batch" || kind == "store") {
+    flags.emplace_back("--kv");
+  }
+  if (kind == "store") flags.insert(flags.end(), {"--store", "--store-compress"});
   if (kind == "cache") flags.insert(flags.end(), {"--plot", "--quick"});
   return flags;
 }

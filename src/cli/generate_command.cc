@@ -12,14 +12,17 @@
 #include "cli/command.h"
 #include "cli/generate_flags.h"
 #include "cli/generate_request.h"
+#include "cli/generate_session.h"
 #include "cli/generation.h"
 #include "cli/interactive.h"
 #include "cli/json_output.h"
 #include "cli/prompt_source.h"
 #include "cli/sampling_flags.h"
 #include "cli/stdout_stream.h"
+#include "cli/store_flags.h"
 #include "cli/terminal_text.h"
 #include "engine/best_of.h"
+#include "engine/sequence_pool.h"
 
 namespace kvasir::cli {
 namespace {
@@ -84,40 +87,69 @@ base::Result<void> CheckBestOf(const GenerateFlags& flags) {
                    flags.sampling.count, flags.best_of, engine::kMaxChoices);
 }
 
-base::Result<int> RunGenerate(const GenerateFlags& flags) {
-  KV_TRY(CheckBestOf(flags));
-  if (flags.interactive) return RunInteractive(flags, stdin);
-  KV_TRY(const std::vector<Prompt> prompts, ReadPrompts(flags.prompt));
-  if (flags.stream && !flags.json && prompts.size() * flags.sampling.count > 1) {
-    return MakeError(ErrorCode::kUsage,
-                     "--stream shows one continuation, but {} are asked for: add --json",
-                     prompts.size() * flags.sampling.count);
+// What is asked of the model, and what it rests on.
+struct Run {
+  std::vector<Prompt> prompts;  // Empty where a session is loaded.
+  std::unique_ptr<store::QueuedStore> store;
+  SessionGeneration session;
+  store::SessionModel session_model;  // Where one is loaded or saved.
+};
+
+base::Result<Run> PrepareRun(const GenerateFlags& flags, const OpenModel& open,
+                             std::vector<Prompt> prompts) {
+  Run run;
+  run.prompts = std::move(prompts);
+  if (!flags.session.save.empty() || !flags.session.load.empty()) {
+    KV_TRY(run.session_model, SessionModelOf(flags, open));
   }
-  KV_TRY(const OpenModel open, Open(flags.model));
-  KV_TRY(const Generation generation, MakeGeneration(flags, open, prompts));
+  if (flags.session.load.empty()) {
+    KV_TRY(run.session.generation, MakeGeneration(flags, open, run.prompts));
+    KV_TRY(run.session.constraint, ConstraintOf(flags.constraint));
+  } else {
+    KV_TRY(run.session, LoadSession(flags, open, run.session_model));
+  }
+  KV_TRY(run.store, OpenStore(flags.store));
+  return run;
+}
+
+base::Result<engine::GenerateReport> Write(const GenerateFlags& flags, const OpenModel& open,
+                                           Run& run) {
+  engine::GeneratorOptions options = GeneratorOptionsOf(open, flags.model);
+  options.store = run.store.get();
+  if (run.store || run.session_model.contract != 0) {
+    KV_TRY(options.weights, HashOfModel(open.path));
+  }
+  KV_TRY(const auto generator,
+         engine::Generator::Make(*open.loaded.model, open.loaded.tokenizer->vocabulary(),
+                                 *open.team, options));
+  if (!flags.session.load.empty()) {
+    KV_TRY(const model::ModelShape shape, engine::ShapeServed(open.loaded.model->shape(), options));
+    const std::vector<base::TokenId>& text = run.session.generation.requests.front().prompt;
+    generator->ImportBlocks(engine::CachedPart(text, shape.context), run.session.blocks);
+  }
   engine::Observer observer;
   if (flags.stream) {
-    if (flags.echo && !flags.json) fmt::print("{}", prompts.front().text);
+    if (flags.echo && !flags.json) fmt::print("{}", run.prompts.front().text);
     observer.on_token = [&](const engine::TokenEvent& event) {
       return StreamToken(flags, open, event);
     };
   }
-  KV_TRY(auto report, RunGeneration(open, flags.model, generation, flags.trace, observer));
-  for (engine::RequestResult& result : report.results) {
-    result.choices = engine::BestOf(std::move(result.choices), flags.best_of);
+  KV_TRY(auto report,
+         RunGeneration(*generator, open, run.session.generation, flags.trace, observer));
+  if (!flags.session.save.empty()) {
+    KV_TRY(SaveSession(flags, open, run.session_model, run.session.constraint,
+                       run.session.generation.requests.front(), report, *generator));
   }
-  if (flags.stream) {
-    if (!flags.json) fmt::print("\n");
-    return 0;
-  }
-  if (!flags.json) {
-    PrintTexts(flags, open, prompts, report);
-    return 0;
-  }
-  ordered_json json = ToJson(open, flags.model, generation, report);
+  return report;
+}
+
+ordered_json ReportToJson(const GenerateFlags& flags, const OpenModel& open, const Run& run,
+                          const engine::GenerateReport& report) {
+  ordered_json json = ToJson(open, flags.model, run.session.generation, report);
+  if (run.store) json["store"] = ToJson(run.store->stats());
   if (flags.echo) {
     auto texts = ordered_json::array();
-    for (const Prompt& prompt : prompts) texts.push_back(prompt.text);
+    for (const Prompt& prompt : run.prompts) texts.push_back(prompt.text);
     json["prompts"] = std::move(texts);
   }
   if (flags.echo && flags.logprobs) {
@@ -131,7 +163,38 @@ base::Result<int> RunGenerate(const GenerateFlags& flags) {
     }
     json["prompt_logprobs"] = std::move(prompts_scored);
   }
-  PrintJson(json);
+  return json;
+}
+
+base::Result<int> RunGenerate(const CLI::App* command, const GenerateFlags& flags) {
+  KV_TRY(CheckBestOf(flags));
+  KV_TRY(CheckSessionFlags(command, flags));
+  if (flags.interactive) {
+    if (flags.store.address.empty()) return RunInteractive(flags, stdin);
+    return MakeError(ErrorCode::kUsage, "-i keeps its text in memory: it has no use for --store");
+  }
+  std::vector<Prompt> prompts;
+  if (flags.session.load.empty()) {
+    KV_TRY(prompts, ReadPrompts(flags.prompt));
+  }
+  if (flags.stream && !flags.json && prompts.size() * flags.sampling.count > 1) {
+    return MakeError(ErrorCode::kUsage,
+                     "--stream shows one continuation, but {} are asked for: add --json",
+                     prompts.size() * flags.sampling.count);
+  }
+  KV_TRY(const OpenModel open, Open(flags.model));
+  KV_TRY(Run run, PrepareRun(flags, open, std::move(prompts)));
+  KV_TRY(auto report, Write(flags, open, run));
+  for (engine::RequestResult& result : report.results) {
+    result.choices = engine::BestOf(std::move(result.choices), flags.best_of);
+  }
+  if (flags.stream) {
+    if (!flags.json) fmt::print("\n");
+  } else if (flags.json) {
+    PrintJson(ReportToJson(flags, open, run, report));
+  } else {
+    PrintTexts(flags, open, run.prompts, report);
+  }
   return 0;
 }
 
@@ -143,7 +206,7 @@ void AddGenerateCommand(CommandSet& commands) {
       commands.Add("generate", "Continue a text, or many texts in one batch",
                    "kvasir generate -p 大漠孤烟直， -n 48 --temperature 0.8 --seed 7");
   AddGenerateFlags(command, *flags);
-  commands.OnRun(command, [flags] { return RunGenerate(*flags); });
+  commands.OnRun(command, [command, flags] { return RunGenerate(command, *flags); });
 }
 
 }  // namespace kvasir::cli

@@ -1,5 +1,6 @@
 #include "cli/generate_flags.h"
 
+#include "cli/generate_session.h"
 #include "cli/generation.h"
 #include "cli/number_flags.h"
 #include "cli/text_flags.h"
@@ -44,6 +45,8 @@ void AddGenerateFlags(CLI::App* command, GenerateFlags& flags) {
       "-i,--interactive", flags.interactive,
       "write a text in turns: your lines from standard input, the model's after each");
   command->add_flag("--json", flags.json, "one JSON document");
+  AddSessionFlags(command, flags.session);
+  AddStoreFlags(command, flags.store);
 }
 
 }  // namespace kvasir::cli

@@ -12,8 +12,15 @@
 #include "cli/constraint_flags.h"
 #include "cli/prompt_source.h"
 #include "cli/sampling_flags.h"
+#include "cli/store_flags.h"
 
 namespace kvasir::cli {
+
+// Files; empty: none.
+struct SessionFlags {
+  std::string save;
+  std::string load;
+};
 
 struct GenerateFlags {
   ModelFlags model;
@@ -33,6 +40,8 @@ struct GenerateFlags {
   bool trace = false;
   bool interactive = false;
   bool json = false;
+  StoreFlags store;
+  SessionFlags session;
 };
 
 // Those that say how a text goes on: what -i may change from turn to turn.

@@ -122,11 +122,18 @@ base::Result<engine::GenerateReport> RunGeneration(const OpenModel& open, const 
   KV_TRY(const auto generator,
          engine::Generator::Make(*open.loaded.model, open.loaded.tokenizer->vocabulary(),
                                  *open.team, GeneratorOptionsOf(open, flags)));
+  return RunGeneration(*generator, open, generation, trace, std::move(observer));
+}
+
+base::Result<engine::GenerateReport> RunGeneration(engine::Generator& generator,
+                                                   const OpenModel& open,
+                                                   const Generation& generation, bool trace,
+                                                   engine::Observer observer) {
   if (trace) {
     PrintTraceHeader(static_cast<std::uint32_t>(open.loaded.model->shape().layers));
     observer.on_step = PrintTrace;
   }
-  return generator->Run(generation.requests, observer);
+  return generator.Run(generation.requests, observer);
 }
 
 ordered_json ToJson(const OpenModel& open, const engine::GeneratedToken& token) {

@@ -39,6 +39,11 @@ struct Generation {
 base::Result<engine::GenerateReport> RunGeneration(const OpenModel& open, const ModelFlags& flags,
                                                    const Generation& generation, bool trace,
                                                    engine::Observer observer = {});
+// The same on a generator that the caller keeps.
+base::Result<engine::GenerateReport> RunGeneration(engine::Generator& generator,
+                                                   const OpenModel& open,
+                                                   const Generation& generation, bool trace,
+                                                   engine::Observer observer = {});
 
 // The whole document (`generate` in the design's JSON shapes). Choices follow each other by prompt,
 // then by index.

@@ -18,8 +18,10 @@
 #include "cli/number_flags.h"
 #include "cli/store_flags.h"
 #include "engine/engine.h"
+#include "kernels/contract.h"
 #include "model/any_model_file.h"
 #include "server/server.h"
+#include "server/session_folder.h"
 
 namespace kvasir::cli {
 namespace {
@@ -40,6 +42,7 @@ struct ServeFlags {
   double deadline_seconds = 0;
   bool no_access_log = false;
   StoreFlags store;
+  std::string sessions;  // Directory; empty: none.
 };
 
 struct FileFacts {
@@ -90,6 +93,15 @@ base::Result<int> RunServe(CLI::App* command, ServeFlags& flags) {
   KV_TRY(const auto engine,
          engine::Engine::Make(*open.loaded.model, open.loaded.tokenizer->vocabulary(), *open.team,
                               EngineOptions(open, flags, facts.weights, blocks.get())));
+  if (!flags.sessions.empty()) {
+    KV_TRY(base::Env::Default().MakeDirectories(flags.sessions));
+    flags.server.sessions = std::make_shared<server::SessionFolder>(
+        flags.sessions,
+        store::SessionModel{.weights = facts.weights,
+                            .contract = kernels::kContractVersion,
+                            .block_tokens = static_cast<std::uint32_t>(flags.model.block_tokens),
+                            .policy = CachePolicyText(open, flags.model)});
+  }
   std::optional<LogWriter> log;
   if (!flags.no_access_log) {
     log.emplace(stderr);
@@ -168,6 +180,10 @@ void AddServeCommand(CommandSet& commands) {
                    "file of these settings, one a line: port = 8080; flags given here win")
       ->type_name("FILE");
   AddStoreFlags(command, flags->store);
+  command
+      ->add_option("--sessions", flags->sessions,
+                   "directory in which POST /v1/sessions/NAME keeps texts; default: none are kept")
+      ->type_name("DIR");
   command->add_flag("--no-access-log", flags->no_access_log,
                     "no line on stderr for each request (they never hold prompts)");
   AddLimits(command, *flags);

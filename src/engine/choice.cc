@@ -39,7 +39,7 @@ Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model:
       start_(WindowStart(request.prompt.size(), shape.context)),
       settled_(request.prompt.size()),
       sampler_(request.sampling, request.seed, index),
-      decoder_(vocabulary, TextBegins(request.prompt, vocabulary)),
+      decoder_(vocabulary, TextBegins(std::span(request.prompt).first(prompt_size()), vocabulary)),
       stop_(sampling::StopMatcher::Create(request.stops).value()) {
   constexpr std::size_t kFirst = 4096;
   text_.reserve(std::min(limit_, request.prompt.size() + kFirst));
@@ -47,6 +47,8 @@ Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model:
     matcher_ = request.constraint->Clone();
     mask_ = base::TokenMask(vocabulary.size());
   }
+  Replay(std::span(request.prompt).subspan(prompt_size()));
+  if (finish_) return;
   if (matcher_ && matcher_->IsComplete()) {
     finish_ = FinishReason::kConstraint;
   } else if (text_.size() == limit_) {
@@ -54,6 +56,22 @@ Choice::Choice(const GenerateRequest& request, std::uint32_t index, const model:
   } else {
     AppendForced();
   }
+}
+
+void Choice::Replay(std::span<const TokenId> tokens) {
+  for (const TokenId token : tokens) {
+    if (EndsWith(token)) {
+      finish_ = FinishReason::kStop;
+      return;
+    }
+    stop_.Feed(decoder_.Append(token));
+    if (stop_.stopped()) {
+      finish_ = FinishReason::kStop;
+      return;
+    }
+    if (matcher_) KV_CHECK(matcher_->Accept(token));
+  }
+  told_ = stop_.held_bytes();
 }
 
 bool Choice::DrawsNext() const {
@@ -87,7 +105,7 @@ base::Result<sampling::DrawnToken> Choice::Draw(std::span<const float> row) {
     mask = &mask_;
   }
   const auto position = static_cast<std::uint32_t>(text_.size());
-  return sampler_.Draw(row, text_, position, mask, request_.prompt.size());
+  return sampler_.Draw(row, text_, position, mask, prompt_size());
 }
 
 Choice::Decision Choice::Decide(std::span<const float> row) {
@@ -127,6 +145,9 @@ base::Result<Choice::Settled> Choice::Take(std::span<const float> row) {
   ++settled_;
   start_ = WindowStart(settled_, context_);
   std::string piece = Settle(token.id, drawn);
+  const std::size_t told = std::min(told_, piece.size());
+  piece.erase(0, told);
+  told_ -= told;
   return Settled{std::move(token), std::move(piece)};
 }
 
@@ -161,6 +182,7 @@ std::string Choice::Abandon(FinishReason reason) {
   finish_ = reason;
   std::string rest = stop_.Feed(decoder_.Flush());
   rest += stop_.Finish();
+  rest.erase(0, std::min(told_, rest.size()));
   return rest;
 }
 

@@ -91,6 +91,9 @@ class Choice {
   void AppendForced();
   base::Result<sampling::DrawnToken> Draw(std::span<const float> row);
   bool EndsWith(TokenId token) const;
+  // Takes what was generated before as if it were now, but for its text, which has been told.
+  void Replay(std::span<const TokenId> tokens);
+  std::size_t prompt_size() const { return request_.prompt.size() - request_.continued; }
   // The text that is certain after this token. Sets finish_.
   std::string Settle(TokenId token, bool drawn);
 
@@ -109,6 +112,7 @@ class Choice {
   tokenizer::StreamDecoder decoder_;
   sampling::StopMatcher stop_;
   std::optional<Decision> prepared_;
+  std::size_t told_ = 0;  // Bytes of the text to come that were told before, at the text's end.
 };
 
 }  // namespace kvasir::engine

@@ -81,6 +81,15 @@ EngineSnapshot Engine::Snapshot() {
   return *std::move(snapshot);
 }
 
+void Engine::Call(const std::function<void(Scheduler&)>& work) {
+  bool done = false;
+  std::unique_lock lock(mutex_);
+  commands_.emplace_back(Work{&work, &done});
+  idle_ = false;
+  wake_.notify_one();
+  ready_.wait(lock, [&] { return done; });
+}
+
 void Engine::FillSnapshots() {
   if (wanted_.empty()) return;
   const EngineSnapshot now = {scheduler_->metrics(), scheduler_->Sequences(),
@@ -96,6 +105,13 @@ void Engine::RunCommands(std::vector<Command> commands) {
       const RequestId id =
           scheduler_->Enqueue(std::move(submission->request), submission->listener);
       KV_CHECK(id == submission->id);
+    } else if (const auto* work = std::get_if<Work>(&command)) {
+      (*work->work)(*scheduler_);
+      {
+        const std::lock_guard lock(mutex_);
+        *work->done = true;
+      }
+      ready_.notify_all();
     } else {
       scheduler_->Cancel(std::get<RequestId>(command));
     }

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -54,6 +55,9 @@ class Engine {
   // What is held now; waits for the current step at most.
   EngineSnapshot Snapshot();
 
+  // Runs this on its thread between two steps, and waits until it has. Not from a listener.
+  void Call(const std::function<void(Scheduler&)>& work);
+
   const Clock& clock() const { return clock_; }
   std::uint64_t Now() const { return clock_.Now(); }
   const kvcache::CacheGeometry& geometry() const { return scheduler_->geometry(); }
@@ -64,7 +68,11 @@ class Engine {
     EngineRequest request;
     Listener* listener;
   };
-  using Command = std::variant<Submission, RequestId>;  // An id: to be cancelled.
+  struct Work {
+    const std::function<void(Scheduler&)>* work;
+    bool* done;  // Under the mutex.
+  };
+  using Command = std::variant<Submission, RequestId, Work>;  // An id: to be cancelled.
 
   Engine(std::unique_ptr<Scheduler> scheduler, const Clock& clock);
   void Loop();

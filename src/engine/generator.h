@@ -94,6 +94,14 @@ class Generator {
   base::Result<GenerateReport> Run(std::span<const GenerateRequest> requests,
                                    const Observer& observer = {});
 
+  // As Scheduler's, between runs.
+  std::size_t ExportBlocks(std::span<const TokenId> text, kvcache::BlockStore& to) {
+    return scheduler_->ExportBlocks({}, text, to);
+  }
+  std::size_t ImportBlocks(std::span<const TokenId> text, kvcache::BlockStore& from) {
+    return scheduler_->ImportBlocks({}, text, from);
+  }
+
  private:
   explicit Generator(std::unique_ptr<Scheduler> scheduler) : scheduler_(std::move(scheduler)) {}
 

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "engine/histogram.h"
 #include "engine/request.h"
 #include "kvcache/block_pool.h"
+#include "kvcache/block_store.h"
 
 namespace kvasir::engine {
 
@@ -26,13 +28,15 @@ struct Metrics {
   std::uint64_t preempted = 0;    // Sequences that gave their blocks up and wait to go on.
   std::uint64_t clients = 0;      // Keys with a request here.
   kvcache::BlockPoolStats cache;  // Live, shared, idle (cached and free) and free blocks.
+  std::optional<kvcache::BlockStoreStats> store;  // Null: there is none.
   // Since the start:
   std::uint64_t accepted = 0;                               // Requests.
   std::uint64_t refused = 0;                                // For a full queue.
   std::uint64_t failed = 0;                                 // Ended with an Error.
   std::array<std::uint64_t, kFinishReasons> finished = {};  // Choices, by FinishReason.
   std::uint64_t prompt_tokens = 0;                          // Of requests started.
-  std::uint64_t cached_tokens = 0;  // Of these, found in the cache instead of computed.
+  std::uint64_t cached_tokens = 0;    // Of these, found in the cache instead of computed.
+  std::uint64_t restored_tokens = 0;  // Positions taken from the store.
   std::uint64_t generated_tokens = 0;
   std::uint64_t computed_positions = 0;
   std::uint64_t preemptions = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "base/check.h"
 #include "sampling/stop_strings.h"
@@ -19,6 +20,26 @@ base::Result<void> CheckTokens(std::string_view what, const std::vector<TokenId>
     if (token >= vocab) {
       return MakeError(ErrorCode::kUsage, "{} {} is not a token of the model: ids are 0 to {}",
                        what, token, vocab - 1);
+    }
+  }
+  return base::Success();
+}
+
+base::Result<void> CheckContinued(const GenerateRequest& request) {
+  if (request.continued == 0) return base::Success();
+  if (request.continued >= request.prompt.size() || request.choices != 1) {
+    return MakeError(ErrorCode::kUsage,
+                     "a text of {} tokens, {} of them generated, cannot be continued {} times: it "
+                     "must begin with a prompt, and goes on once",
+                     request.prompt.size(), request.continued, request.choices);
+  }
+  if (!request.constraint) return base::Success();
+  const auto matcher = request.constraint->Clone();
+  for (const TokenId token : std::span(request.prompt).last(request.continued)) {
+    const auto& ends = request.end_tokens;
+    if (matcher->MayEnd() && std::ranges::find(ends, token) != ends.end()) continue;
+    if (!matcher->Accept(token)) {
+      return MakeError(ErrorCode::kUsage, "the text to be continued breaks its own constraint");
     }
   }
   return base::Success();
@@ -56,6 +77,7 @@ base::Result<void> CheckRequest(const GenerateRequest& request, const model::Mod
                      request.top_logprobs, shape.vocab);
   }
   KV_TRY(CheckTokens("token id", request.prompt, shape.vocab));
+  KV_TRY(CheckContinued(request));
   KV_TRY(CheckTokens("end token", request.end_tokens, shape.vocab));
   KV_TRY(sampling::Validate(request.sampling, shape.vocab));
   KV_TRY(sampling::StopMatcher::Create(request.stops));

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,9 @@ std::uint64_t WindowStart(std::uint64_t length, std::uint64_t context);
 // these fields, and of nothing else.
 struct GenerateRequest {
   std::vector<TokenId> prompt = {};  // At least one token; at most the model's context, or kRoll.
+  // Of the prompt, so many tokens at its end were generated for the rest of it before, under these
+  // settings: the continuation is what would have followed them then. Only of one choice.
+  std::size_t continued = 0;
   Overflow overflow = Overflow::kStop;
   std::uint64_t max_tokens = 64;  // 0: an empty continuation.
   sampling::SamplingOptions sampling = {};
@@ -59,6 +63,12 @@ base::Result<void> CheckRequest(const GenerateRequest& request, const model::Mod
 
 // Most tokens that prompt and continuation may come to. Requires a checked request.
 std::uint64_t LongestText(const GenerateRequest& request, const model::ModelShape& shape);
+
+// What the cache holds of a text, given whole, when its next token is to be drawn.
+inline std::span<const TokenId> CachedPart(std::span<const TokenId> text, std::uint64_t context) {
+  const std::size_t start = WindowStart(text.size(), context);
+  return text.subspan(start, text.size() - 1 - start);
+}
 
 // Most positions of it that the cache holds: the last token is drawn, but never computed.
 inline std::uint64_t MostPositions(const GenerateRequest& request, const model::ModelShape& shape) {

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "constraints/drawable_tokens.h"
 #include "engine/sequence_pool.h"
+#include "kvcache/prefix_restore.h"
 
 namespace kvasir::engine {
 
@@ -95,6 +96,16 @@ RequestId Scheduler::Enqueue(EngineRequest request, Listener* listener) {
   active.account = &queue_.Join(active.request.client);
   queue_.Push(*active.account, id);
   return id;
+}
+
+std::size_t Scheduler::ExportBlocks(const std::string& cache_salt, std::span<const TokenId> text,
+                                    kvcache::BlockStore& to) {
+  return cache_->Export(TenantOf(cache_salt), text, to);
+}
+
+std::size_t Scheduler::ImportBlocks(const std::string& cache_salt, std::span<const TokenId> text,
+                                    kvcache::BlockStore& from) {
+  return kvcache::ImportPrefix(*cache_, TenantOf(cache_salt), text, from);
 }
 
 bool Scheduler::Cancel(RequestId id) {

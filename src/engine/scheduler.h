@@ -115,6 +115,13 @@ class Scheduler {
   bool has_work() const { return !requests_.empty(); }
   const StepNumbers& last_step() const { return last_step_; }
 
+  // Between steps, for requests of this salt: gives a store the cached blocks that this text can
+  // start from, or takes them from there; waits for it. Returns how many positions they hold.
+  std::size_t ExportBlocks(const std::string& cache_salt, std::span<const TokenId> text,
+                           kvcache::BlockStore& to);
+  std::size_t ImportBlocks(const std::string& cache_salt, std::span<const TokenId> text,
+                           kvcache::BlockStore& from);
+
   std::uint64_t Now() const { return clock_.Now(); }
   Metrics metrics() const;
   std::vector<SequenceSnapshot> Sequences() const;  // Of all that hold blocks.

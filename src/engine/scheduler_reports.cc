@@ -61,6 +61,8 @@ Metrics Scheduler::metrics() const {
   metrics.clients = queue_.clients();
   metrics.cache = cache_->pool_stats();
   metrics.preemptions = batch_.preemptions();
+  metrics.restored_tokens = cache_->restored_tokens();
+  if (cache_->store() != nullptr) metrics.store = cache_->store()->stats();
   return metrics;
 }
 

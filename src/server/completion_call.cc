@@ -254,6 +254,17 @@ ApiResult<void> ReadCounts(const FieldReader& fields, CompletionCall& call) {
   return BOOST_OUTCOME_V2_NAMESPACE::success();
 }
 
+ApiResult<void> ReadContinued(const FieldReader& fields, CompletionCall& call) {
+  KV_TRY(const auto continued, fields.Whole("continued", {0, 1 << 30}));
+  call.continued = continued.value_or(0);
+  if (call.continued == 0) return BOOST_OUTCOME_V2_NAMESPACE::success();
+  if (call.prompts.size() == 1 && call.prompts[0].ids && call.n == 1 && !call.echo) {
+    return BOOST_OUTCOME_V2_NAMESPACE::success();
+  }
+  return Fault("continued",
+               "'continued' goes with one 'prompt' of token ids, without 'echo', for one choice");
+}
+
 }  // namespace
 
 ApiResult<std::vector<PromptInput>> ReadPrompts(const FieldReader& fields) {
@@ -335,6 +346,7 @@ ApiResult<CompletionCall> ReadCompletionCall(const JsonValue& body, bool chat) {
   KV_TRY(ReadStream(fields, call));
   KV_TRY(ReadConstraint(fields, call));
   KV_TRY(call.cache_salt, ReadSalt(fields));
+  KV_TRY(ReadContinued(fields, call));
   KV_TRY(fields.Text("user"));
   return call;
 }

@@ -65,6 +65,8 @@ struct CompletionCall {
   std::optional<constraints::ConstraintSpec> constraint = {};  // This or verse, not both.
   std::optional<VerseCall> verse = {};
   std::string cache_salt = {};
+  // Of a prompt of ids: so many at its end were generated before, under these settings.
+  std::uint64_t continued = 0;
 };
 
 // Of the body's object. ApiError 400 naming the parameter, its value and what is allowed.

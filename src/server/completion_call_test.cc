@@ -119,6 +119,21 @@ TEST(CompletionCall, RefusesValuesOutOfRangeByName) {
   ExpectRefused(Completion(R"("echo":"yes")"), "echo");
 }
 
+TEST(CompletionCall, ContinuedGoesWithOneTextOfIds) {
+  const auto call = Read(R"({"model":"m","prompt":[5,6,7],"continued":2})");
+  ASSERT_TRUE(call) << call.error().message;
+  EXPECT_EQ(call.value().continued, 2u);
+  EXPECT_EQ(Completion("").value().continued, 0u);
+  ExpectRefused(Completion(R"("continued":1)"), "continued");
+  for (const char* body :
+       {R"({"model":"m","prompt":[5,6],"continued":1,"n":2})",
+        R"({"model":"m","prompt":[5,6],"continued":1,"echo":true})",
+        R"({"model":"m","prompt":[[5,6],[7,8]],"continued":1})",
+        R"({"model":"m","prompt":[5,6],"continued":-1})"}) {
+    ExpectRefused(Read(body), "continued");
+  }
+}
+
 TEST(CompletionCall, TooManyChoicesTogether) {
   std::string prompts = "\"x\"";
   for (int i = 1; i < 100; ++i) prompts += ",\"x\"";

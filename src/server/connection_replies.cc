@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/cache_page.h"
+#include "server/session_folder.h"
 #include "server/connection.h"
 #include "server/static_files.h"
 
@@ -38,6 +39,7 @@ asio::awaitable<void> Connection::Respond(Exchange& exchange) {
     case Endpoint::kMetrics:
     case Endpoint::kTokenize:
     case Endpoint::kDetokenize:
+    case Endpoint::kSession:
     case Endpoint::kCache: {
       HttpReply reply = co_await Slowly(exchange);
       co_await SendReply(exchange, std::move(reply));
@@ -106,6 +108,17 @@ asio::awaitable<HttpReply> Connection::Slowly(Exchange& exchange) {
             context_.engine.Snapshot(),
             {geometry.block_tokens(), geometry.block_bytes(), context_.service.cache_policy()},
             salt);
+      };
+      break;
+    case Endpoint::kSession:
+      make = [&]() -> ApiResult<std::string> {
+        const SessionFolder* sessions = context_.options.sessions.get();
+        if (sessions == nullptr) {
+          return ApiError(404, "this server keeps no sessions", {}, "no_sessions");
+        }
+        const std::string_view name =
+            exchange.request.path().substr(std::string_view("/v1/sessions/").size());
+        return sessions->Run(name, body, context_.service, context_.engine);
       };
       break;
     default:  // kMetrics

@@ -19,6 +19,7 @@ struct Rule {
 };
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
+constexpr std::string_view kSessionPrefix = "/v1/sessions/";
 constexpr Rule kRules[] = {
     {.path = "/", .endpoint = Endpoint::kPage, .name = "page", .get = true, .open = true},
     {.path = "/health", .endpoint = Endpoint::kHealth, .name = "health", .get = true, .open = true},
@@ -26,6 +27,7 @@ constexpr Rule kRules[] = {
     {.path = "/metrics", .endpoint = Endpoint::kMetrics, .name = "metrics", .get = true},
     {.path = "/v1/models", .endpoint = Endpoint::kModels, .name = "models", .get = true},
     {.path = kModelPrefix, .endpoint = Endpoint::kModel, .name = "model", .get = true},
+    {.path = kSessionPrefix, .endpoint = Endpoint::kSession, .name = "session", .post = true},
     {.path = "/v1/completions",
      .endpoint = Endpoint::kCompletions,
      .name = "completions",
@@ -43,7 +45,9 @@ constexpr Rule kRules[] = {
 
 bool Matches(const Rule& rule, std::string_view path) {
   if (rule.endpoint == Endpoint::kPage) return FindStaticFile(path) != nullptr;
-  if (rule.endpoint != Endpoint::kModel) return path == rule.path;
+  if (rule.endpoint != Endpoint::kModel && rule.endpoint != Endpoint::kSession) {
+    return path == rule.path;
+  }
   return path.starts_with(rule.path) && path.size() > rule.path.size();
 }
 

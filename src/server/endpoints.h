@@ -21,6 +21,7 @@ enum class Endpoint {
   kDetokenize,
   kNext,
   kCache,
+  kSession,    // /v1/sessions/NAME
   kPreflight,  // OPTIONS of any of these: a browser asks what is allowed.
 };
 

@@ -26,6 +26,7 @@ TEST(Endpoints, EachPath) {
   EXPECT_EQ(Find("POST", "/v1/completions").value(), Endpoint::kCompletions);
   EXPECT_EQ(Find("POST", "/v1/chat/completions").value(), Endpoint::kChat);
   EXPECT_EQ(Find("POST", "/kvasir/cache").value(), Endpoint::kCache);
+  EXPECT_EQ(Find("POST", "/v1/sessions/a").value(), Endpoint::kSession);
   EXPECT_EQ(Find("GET", "/kvasir/cache").value(), Endpoint::kCache);
   EXPECT_EQ(Find("OPTIONS", "/v1/completions").value(), Endpoint::kPreflight);
 }
@@ -38,6 +39,8 @@ TEST(Endpoints, RefusalsHaveTheRightStatus) {
   EXPECT_EQ(Find("OPTIONS", "*").error().status, 404);
   EXPECT_EQ(Find("GET", "/v1/completions").error().status, 405);
   EXPECT_EQ(Find("POST", "/health").error().status, 405);
+  EXPECT_EQ(Find("GET", "/v1/sessions/a").error().status, 405);
+  EXPECT_EQ(Find("POST", "/v1/sessions/").error().status, 404);
   EXPECT_EQ(Find("DELETE", "/v1/models").error().status, 405);
   EXPECT_EQ(Find("BREW", "/").error().status, 405);
   for (const char* type : {"", "text/plain", "application/x-www-form-urlencoded",

@@ -69,6 +69,23 @@ void WriteCache(Writer& out, const kvcache::BlockPoolStats& cache) {
   out.Gauge("cache_saved_bytes", "Bytes that sharing saves.", cache.saved_bytes());
 }
 
+void WriteStore(Writer& out, const kvcache::BlockStoreStats& store) {
+  out.Gauge("store_up", "0 while the store is left alone after a fault.", store.open ? 1 : 0);
+  out.Gauge("store_queued_bytes", "Bytes waiting to be written to the store.", store.queued_bytes);
+  out.Counter("store_hit_blocks_total", "Blocks read from the store.", store.hits);
+  out.Counter("store_missed_blocks_total", "Blocks asked for that were not there.", store.misses);
+  out.Counter("store_refused_blocks_total", "Blocks there but not believed.", store.refused);
+  out.Counter("store_read_bytes_total", "Bytes of blocks read.", store.read_bytes);
+  out.Counter("store_written_blocks_total", "Blocks written.", store.written);
+  out.Counter("store_written_bytes_total", "Bytes of blocks written.", store.written_bytes);
+  out.Counter("store_dropped_blocks_total", "Blocks not written: full queue, or a fault.",
+              store.dropped);
+  out.Counter("store_evicted_blocks_total", "Blocks given up for room by this process.",
+              store.evicted);
+  out.Counter("store_faults_total", "Operations that failed or took too long.", store.faults);
+  out.Counter("store_late_reads_total", "Reads that came when nobody waited.", store.late);
+}
+
 void WriteEngine(Writer& out, const engine::Metrics& engine) {
   out.Gauge("requests_waiting", "Requests not started yet.", engine.waiting.requests);
   out.Gauge("prompt_tokens_waiting", "Tokens of their prompts.", engine.waiting.prompt_tokens);
@@ -88,6 +105,7 @@ void WriteEngine(Writer& out, const engine::Metrics& engine) {
   }
   out.Counter("prompt_tokens_total", "Tokens of prompts started.", engine.prompt_tokens);
   out.Counter("cached_tokens_total", "Of these, found in the cache.", engine.cached_tokens);
+  out.Counter("restored_tokens_total", "Positions taken from the store.", engine.restored_tokens);
   out.Counter("generated_tokens_total", "Tokens generated.", engine.generated_tokens);
   out.Counter("computed_positions_total", "Positions that the model computed.",
               engine.computed_positions);
@@ -104,6 +122,7 @@ std::string MetricsText(const ServerCounts& server, const engine::Metrics& engin
   WriteServer(out, server);
   WriteEngine(out, engine);
   WriteCache(out, engine.cache);
+  if (engine.store) WriteStore(out, *engine.store);
   return out.Take();
 }
 

@@ -49,5 +49,19 @@ TEST(MetricsText, IsWhatPrometheusReads) {
   }
 }
 
+TEST(MetricsText, TellsOfAStoreWhereThereIsOne) {
+  engine::Metrics engine;
+  engine.restored_tokens = 32;
+  EXPECT_EQ(MetricsText({}, engine).find("kvasir_store_"), std::string::npos);
+  engine.store = kvcache::BlockStoreStats{.hits = 5, .misses = 6, .refused = 7, .open = false};
+  const std::string text = MetricsText({}, engine);
+  for (const char* line :
+       {"kvasir_restored_tokens_total 32\n", "kvasir_store_up 0\n",
+        "kvasir_store_hit_blocks_total 5\n", "kvasir_store_missed_blocks_total 6\n",
+        "kvasir_store_refused_blocks_total 7\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  }
+}
+
 }  // namespace
 }  // namespace kvasir::server

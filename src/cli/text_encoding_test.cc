@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
+
+#include "base/philox.h"
+#include "base/utf8.h"
 
 namespace kvasir::cli {
 namespace {
@@ -112,6 +116,27 @@ TEST(TextEncodingTest, Utf8IsNotTakenForGb18030) {
   EXPECT_THAT(ErrorOf(seven, TextEncoding::kGb18030).message, HasSubstr("offset"));
   EXPECT_EQ(ToUtf8("only ascii, of any length", TextEncoding::kGb18030).value(),
             "only ascii, of any length");
+}
+
+// Whatever the bytes: a text that is whole, or an error; and it is the same as the encodings say.
+TEST(TextEncodingTest, AnyBytesAreTextOrAreRefused) {
+  int texts = 0;
+  for (std::uint32_t trial = 0; trial < 2000; ++trial) {
+    std::string bytes;
+    const auto random = base::Philox4x32(1, {trial, 0, 0, 0});
+    for (std::uint32_t i = 0; i < random[0] % 12; ++i) {
+      const std::uint32_t r = base::Philox4x32(1, {trial, i, 1, 0})[0];
+      bytes += static_cast<char>(random[1] % 2 == 0 ? r : (r >> 8) % 4 == 0 ? r : r % 0x60 + 0x20);
+    }
+    for (const std::string& name : TextEncodingNames()) {
+      const auto text = ToUtf8(bytes, FindTextEncoding(name));
+      if (!text) continue;
+      ++texts;
+      EXPECT_FALSE(base::FirstInvalidUtf8(text.value()).has_value()) << trial << " " << name;
+      EXPECT_EQ(text.value().find('\0'), std::string::npos) << trial << " " << name;
+    }
+  }
+  EXPECT_GT(texts, 500);
 }
 
 TEST(TextEncodingTest, NamesTheFile) {

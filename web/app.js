@@ -14,7 +14,7 @@ let model = null;
 let running = null; // The AbortController of what is being written or measured.
 const next = new NextPanel((place, token) => onNextChosen(place, token));
 const output = new Output(onAlternative, (text) => next.show(text));
-output.changeable = () => !settings.constrained() && !running;
+output.changeable = () => !running;
 const cache = new CachePanel();
 const timing = new TimingPanel();
 
@@ -55,7 +55,7 @@ async function run(work) {
   running = null;
   const held = document.activeElement === $("stop") || document.activeElement === document.body;
   for (const id of ["go", "measure"]) $(id).disabled = false;
-  $("more").disabled = !output.written || settings.constrained();
+  $("more").disabled = !output.written;
   $("stop").disabled = true;
   if (held) $("go").focus({ preventScroll: true });
 }
@@ -97,8 +97,9 @@ function statusLine() {
   }
 }
 
-// Writes after what stands in `output`: its prompt and the tokens that are kept.
-async function write(prompt, from, kept) {
+// Writes after the prompt and `given`, the text of the tokens that are kept. Under a constraint
+// these count as what it has been given already. If that is refused, `before` comes back.
+async function write(prompt, given = "", kept = null, before = null) {
   let body;
   try {
     body = settings.parameters();
@@ -110,9 +111,11 @@ async function write(prompt, from, kept) {
     if (!model) await findModel();
     output.start(prompt, kept ? 1 : body.n, kept);
     const { seed, ...rest } = body;
+    const constrained = settings.constrained();
     const request = {
       model: model.id,
-      prompt: from,
+      prompt: constrained ? prompt : prompt + given,
+      ...(constrained && given ? { answer_prefix: given } : {}),
       ...rest,
       stream: true,
       logprobs: TOP,
@@ -140,7 +143,10 @@ async function write(prompt, from, kept) {
         statusLine();
       });
     } catch (error) {
-      if (!signal.aborted) throw error;
+      if (!signal.aborted) {
+        if (before && !facts.count) output.start(prompt, 1, before);
+        throw error;
+      }
       facts.reason = "stopped";
     } finally {
       alive = false;
@@ -156,15 +162,15 @@ async function write(prompt, from, kept) {
 }
 
 function begin() {
-  return write($("prompt").value, $("prompt").value, null);
+  return write($("prompt").value);
 }
 
 // From a bar beside a written token.
 function onAlternative(choice, index, other) {
-  const before = output.before(choice, index);
+  const given = output.before(choice, index).slice(output.prompt.length) + other.token;
   const { top, offset } = output.choices[choice].tokens[index];
   const hand = { ...other, text: other.token, top, offset, hand: true };
-  return write(output.prompt, before + other.token, [...output.kept(choice, index), hand]);
+  return write(output.prompt, given, [...output.kept(choice, index), hand], output.kept(choice));
 }
 
 // From the distribution: the token goes after the text that the distribution is of.
@@ -176,7 +182,7 @@ function onNextChosen(place, token) {
 }
 
 function goOn() {
-  return write(output.prompt, output.whole(), output.kept(0));
+  return write(output.prompt, output.whole().slice(output.prompt.length), output.kept(0));
 }
 
 async function findModel() {

@@ -11,6 +11,7 @@ export class CachePanel {
   constructor() {
     this.picture = null; // The last answer that held a block.
     this.hits = 0; // Positions that the last text found in the cache.
+    this.kept = null; // The last answer, of which only the kept blocks are drawn.
   }
 
   // Where no text is being written the server holds no blocks for one: the fullest picture of the
@@ -22,6 +23,7 @@ export class CachePanel {
         ? await post("/kvasir/cache", mine)
         : await get("/kvasir/cache");
       this.live = answer.blocks > 0;
+      this.kept = answer;
       if (!this.picture || (this.fresh && this.live) || answer.blocks > this.picture.blocks) {
         this.picture = answer;
         this.fresh = false;
@@ -34,6 +36,7 @@ export class CachePanel {
 
   forget() {
     this.picture = null;
+    this.kept = null;
     this.hits = 0;
     this.refresh();
   }
@@ -52,8 +55,7 @@ export class CachePanel {
 
   finish(hits) {
     this.hits = hits;
-    this.live = false;
-    this.draw();
+    this.refresh();
   }
 
   draw() {
@@ -65,6 +67,7 @@ export class CachePanel {
       ["blocks", number(picture.blocks)],
       ["bytes", kib(picture.bytes)],
       ["saved", kib(picture.saved_bytes)],
+      ["kept", `${number(this.kept.kept_blocks)} · ${kib(this.kept.kept_bytes)}`],
       ["hits", t("positions", { count: number(this.hits) })],
     ];
     $("cache-facts").replaceChildren(
@@ -75,6 +78,7 @@ export class CachePanel {
     const rows = picture.sequences.map((sequence) => this.row(sequence));
     if (rows.length === 0) rows.push(make("p", { class: "hint", text: t("cacheEmpty") }));
     else if (!this.live) rows.unshift(make("p", { class: "hint", text: t("cacheLast") }));
+    if (this.kept.kept.length > 0) rows.push(this.keptRow(this.kept.kept));
     $("cache-blocks").replaceChildren(...rows);
   }
 
@@ -87,21 +91,14 @@ export class CachePanel {
       request: sequence.request,
       choice: sequence.choice + 1,
     });
-    const blocks = sequence.blocks.map((block, i) => {
-      const begin = i * size;
+    const blocks = sequence.blocks.map((block) => {
+      const { begin } = block;
       const gone = window > 0 && begin >= sinks && begin + size <= sequence.tokens - window;
       const kinds = ["block"];
       if (gone) kinds.push("gone");
       else if (block.holders > 1) kinds.push("shared");
       if (begin < this.hits) kinds.push("hit");
-      const says = [
-        t("blockTitle", {
-          block: block.block,
-          from: begin,
-          to: begin + block.tokens,
-          holders: block.holders,
-        }),
-      ];
+      const says = [this.title(block)];
       if (gone) says.push(t("gone"));
       if (kinds.includes("hit")) says.push(t("hit"));
       return make(
@@ -120,6 +117,41 @@ export class CachePanel {
       "div",
       { class: "sequence" },
       make("p", { text: `${owner}: ${t("positions", { count: sequence.tokens })}` }),
+      make("ul", { class: "blocks" }, ...blocks),
+    );
+  }
+
+  title(block) {
+    return t("blockTitle", {
+      block: block.block,
+      from: block.begin,
+      to: block.begin + block.tokens,
+      dtype: block.dtype,
+      holders: block.holders,
+      hits: block.hits,
+    });
+  }
+
+  // Blocks of no text that is being written: where the next one that begins alike goes on from.
+  keptRow(kept) {
+    const most = 200;
+    const blocks = kept.slice(0, most).map((block) =>
+      make(
+        "li",
+        { class: block.hits > 0 ? "block kept hit" : "block kept", title: this.title(block) },
+        make("span", { class: "fill", "--p": 1 }),
+        make("span", {
+          class: "id",
+          "aria-hidden": "true",
+          text: block.hits > 0 ? `${block.block}↻${block.hits}` : block.block,
+        }),
+        make("span", { class: "hidden", text: this.title(block) }),
+      ),
+    );
+    return make(
+      "div",
+      { class: "sequence" },
+      make("p", { text: t("keptRow") }),
       make("ul", { class: "blocks" }, ...blocks),
     );
   }

@@ -24,15 +24,13 @@ std::size_t CommonPrefix(std::span<const TokenId> a, std::span<const TokenId> b)
 }  // namespace
 
 Batch::Batch(const model::Model& model, base::ThreadTeam& team, kvcache::SequenceManager& cache,
-             const GeneratorOptions& options, std::uint64_t busy_step_tokens)
+             const GeneratorOptions& options, const StepPace& pace)
     : model_(model),
       team_(team),
       cache_(cache),
       options_(options),
       slots_(static_cast<std::size_t>(std::min(options.max_batch, options.step_tokens))),
-      busy_step_tokens_(static_cast<std::size_t>(
-          busy_step_tokens == 0 ? options.step_tokens
-                                : std::min(busy_step_tokens, options.step_tokens))),
+      pacer_(pace, options.step_tokens),
       vocab_(model.shape().vocab) {}
 
 bool Batch::HasRoomFor(std::size_t tokens) const {
@@ -114,13 +112,16 @@ bool Batch::StartFromCache(BatchSequence& sequence, std::span<BatchSequence* con
   std::size_t found = cache_.TakePrefix(sequence.id(), Reusable(sequence));
   found = ShareWithTwin(sequence, found);
   if (sequence.scores) sequence.scores->TakeFromCache(cache_, sequence.id(), found);
-  if (!AnotherComputes(sequence, computing)) return true;
+  if (!AnotherComputes(sequence, computing)) {
+    cache_.CountHits(sequence.id());
+    return true;
+  }
   cache_.Truncate(sequence.id(), 0);
   return false;
 }
 
-// A store that has nothing says so at once: then no step is lost. But no text that is being continued
-// waits for that.
+// A store that has nothing says so at once: then no step is lost. But no text that is being
+// continued waits for that.
 bool Batch::AskStore(BatchSequence& sequence) {
   if (!options_.use_cache || !options_.share_prefixes || sequence.scores) return false;
   if (std::exchange(sequence.asked_store, true)) return false;
@@ -148,7 +149,7 @@ std::vector<StepShare> Batch::Plan() {
   std::vector<BatchSequence*> computing;
   std::vector<BatchSequence*> ready;
   std::vector<TokenWant> wants;
-  bool decodes = false;
+  std::size_t texts = 0;  // That are being continued.
   const auto holds_blocks = [&](const BatchSequence& sequence) {
     return std::as_const(cache_).cache(sequence.id()).entries() > 0;
   };
@@ -174,10 +175,10 @@ std::vector<StepShare> Batch::Plan() {
     if (sequence->scores) most = std::min(most, PromptScores::kMostRows);
     ready.push_back(sequence.get());
     wants.push_back({sequence->owner->account, most, sequence->decoding});
-    decodes = decodes || sequence->decoding;
+    if (sequence->decoding) ++texts;
   }
-  const std::size_t budget = decodes ? std::max(busy_step_tokens_, ready.size())
-                                     : static_cast<std::size_t>(options_.step_tokens);
+  const std::size_t budget = texts > 0 ? std::max(pacer_.Budget(texts), ready.size())
+                                       : static_cast<std::size_t>(options_.step_tokens);
   const std::vector<std::size_t> grants = GrantTokens(wants, budget);
   std::vector<StepShare> shares;
   for (std::size_t i = 0; i < ready.size(); ++i) {
@@ -194,6 +195,7 @@ StepShare Batch::ShareOf(BatchSequence& sequence, std::size_t tokens) const {
                      .rows = 0,
                      .complete = false,
                      .prefill = !sequence.choice->has_tokens(),
+                     .decoding = sequence.decoding,
                      .cached = std::exchange(sequence.fresh, false) ? begin : 0};
   Resize(share, tokens);
   return share;
@@ -301,6 +303,17 @@ void Batch::Forward(std::vector<StepShare>& shares) {
     if (!alone) of_item[i]->error = alone.error();
     offset += size;
   }
+}
+
+void Batch::Took(std::span<const StepShare> shares, std::uint64_t microseconds) {
+  std::size_t texts = 0;
+  std::size_t others = 0;
+  for (const StepShare& share : shares) {
+    if (share.error) return;  // Computed twice, each alone.
+    if (share.decoding) ++texts;
+    others += share.end - share.begin - (share.decoding ? 1 : 0);
+  }
+  pacer_.Took(texts, others, microseconds);
 }
 
 void Batch::Settle(std::span<const StepShare> shares) {

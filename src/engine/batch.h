@@ -17,6 +17,7 @@
 #include "engine/generator_options.h"
 #include "engine/prompt_scores.h"
 #include "engine/sequence_lease.h"
+#include "engine/step_pacer.h"
 #include "kvcache/prefix_restore.h"
 #include "kvcache/sequence_manager.h"
 #include "model/model.h"
@@ -49,6 +50,7 @@ struct StepShare {
   std::size_t rows;        // Of these, the last ones whose logits are wanted.
   bool complete;           // Whether a token is decided at its end.
   bool prefill;            // Whether the choice has no token yet.
+  bool decoding;           // Whether the text was being continued before.
   std::size_t cached = 0;  // Positions found in the cache by a sequence never computed before.
   std::span<const float> logits = {};     // [rows][vocab]; valid until the next step.
   std::optional<base::Error> error = {};  // Instead: nothing was computed.
@@ -61,9 +63,9 @@ struct StepShare {
 // Single-threaded.
 class Batch {
  public:
-  // busy_step_tokens: most tokens of a step in which some sequence is decoding; 0: as any other.
+  // pace: of steps in which some sequence is decoding.
   Batch(const model::Model& model, base::ThreadTeam& team, kvcache::SequenceManager& cache,
-        const GeneratorOptions& options, std::uint64_t busy_step_tokens);
+        const GeneratorOptions& options, const StepPace& pace);
 
   bool empty() const { return running_.empty(); }
   std::size_t running() const { return running_.size(); }
@@ -85,6 +87,8 @@ class Batch {
   // TakeStems and DropEnded. Requires a running sequence. No share, after a short wait: all that
   // run wait for the store.
   std::vector<StepShare> Compute();
+  // How long a step has taken, as the caller's clock says.
+  void Took(std::span<const StepShare> shares, std::uint64_t microseconds);
   // Without a cache: forgets the texts that a token was decided of.
   void Settle(std::span<const StepShare> shares);
   // Moves computed stems aside, where they take no slot, and returns them.
@@ -138,7 +142,7 @@ class Batch {
   kvcache::SequenceManager& cache_;
   const GeneratorOptions options_;
   const std::size_t slots_;
-  const std::size_t busy_step_tokens_;
+  StepPacer pacer_;
   const std::size_t vocab_;
   std::vector<std::unique_ptr<BatchSequence>> running_;
   std::deque<std::unique_ptr<BatchSequence>> stems_;    // computed, with choices left to start

@@ -26,7 +26,8 @@ class BatchTest : public ::testing::Test {
 
   void Make(GeneratorOptions options, std::uint64_t busy_step_tokens = 0) {
     cache_ = MakeSequenceManager(model_->shape(), options).value();
-    batch_ = std::make_unique<Batch>(*model_, team_, *cache_, options, busy_step_tokens);
+    batch_ = std::make_unique<Batch>(*model_, team_, *cache_, options,
+                                     StepPace{.most_tokens = busy_step_tokens});
   }
   // A request whose tokens from `parting` on depend on salt, and its one sequence.
   ActiveRequest& Add(std::size_t prompt, std::size_t parting = 0, std::size_t salt = 0) {

@@ -72,13 +72,18 @@ bool Engine::Drain(std::uint64_t deadline_us) {
   return !drain_cancelled_;
 }
 
-EngineSnapshot Engine::Snapshot() {
-  std::optional<EngineSnapshot> snapshot;
+void Engine::Observe(std::shared_ptr<StepObserver> observer) {
+  const std::lock_guard lock(mutex_);
+  observer_ = std::move(observer);
+}
+
+EngineSnapshot Engine::Snapshot(const std::string* kept_of) {
+  Wanted wanted = {kept_of, std::nullopt};
   std::unique_lock lock(mutex_);
-  wanted_.push_back(&snapshot);
+  wanted_.push_back(&wanted);
   wake_.notify_one();
-  ready_.wait(lock, [&] { return snapshot.has_value(); });
-  return *std::move(snapshot);
+  ready_.wait(lock, [&] { return wanted.snapshot.has_value(); });
+  return *std::move(wanted.snapshot);
 }
 
 void Engine::Call(const std::function<void(Scheduler&)>& work) {
@@ -92,9 +97,13 @@ void Engine::Call(const std::function<void(Scheduler&)>& work) {
 
 void Engine::FillSnapshots() {
   if (wanted_.empty()) return;
-  const EngineSnapshot now = {scheduler_->metrics(), scheduler_->Sequences(),
-                              scheduler_->cache_report()};
-  for (std::optional<EngineSnapshot>* snapshot : wanted_) *snapshot = now;
+  const EngineSnapshot now = {
+      scheduler_->metrics(), scheduler_->Sequences(), scheduler_->cache_report(), {}};
+  for (Wanted* wanted : wanted_) {
+    wanted->snapshot = now;
+    if (wanted->kept_of != nullptr)
+      wanted->snapshot->kept = scheduler_->KeptBlocks(*wanted->kept_of);
+  }
   wanted_.clear();
   ready_.notify_all();
 }
@@ -126,11 +135,14 @@ void Engine::Loop() {
     const bool stops = stopping_;
     const bool cancels = stops || (drain_us_ && clock_.Now() >= *drain_us_);
     std::vector<Command> commands = std::exchange(commands_, {});
+    const std::shared_ptr<StepObserver> observer = observer_;
     lock.unlock();  // Listeners may submit and cancel.
+    scheduler_->Observe(observer.get());
     RunCommands(std::move(commands));
     const bool cut = cancels && scheduler_->has_work();
     if (cut) scheduler_->CancelAll();
     more = scheduler_->Step();
+    scheduler_->Observe(nullptr);
     lock.lock();
     drain_cancelled_ = drain_cancelled_ || cut;
     FillSnapshots();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -25,6 +26,7 @@ struct EngineSnapshot {
   Metrics metrics;
   std::vector<SequenceSnapshot> sequences;
   kvcache::ManagerReport cache;
+  std::vector<BlockSnapshot> kept;  // Where asked for: Scheduler::KeptBlocks.
 };
 
 // Steps while there is work and sleeps while there is none. Listener calls come on its thread and
@@ -45,6 +47,8 @@ class Engine {
   // As Scheduler::Submit, at once: never waits for a step. The listener may be called before this
   // returns. kCancelled once it is draining.
   base::Result<RequestId> Submit(EngineRequest request, Listener* listener);
+  // As Scheduler::CheckOpen: an overloaded server refuses before it reads what is asked.
+  base::Result<void> CheckOpen(const std::string& client) { return scheduler_->CheckOpen(client); }
   // Ends a request within the current step; its listener is told. One that has ended is ignored.
   void Cancel(RequestId id);
 
@@ -52,8 +56,13 @@ class Engine {
   // at this time of the clock. Returns whether nothing had to be cancelled.
   bool Drain(std::uint64_t deadline_us);
 
-  // What is held now; waits for the current step at most.
-  EngineSnapshot Snapshot();
+  // From the next step on: told on the engine's thread of what its listeners are told. Null:
+  // nobody.
+  void Observe(std::shared_ptr<StepObserver> observer);
+
+  // What is held now; waits for the current step at most. kept_of: a salt whose kept blocks are
+  // told too; null: none.
+  EngineSnapshot Snapshot(const std::string* kept_of = nullptr);
 
   // Runs this on its thread between two steps, and waits until it has. Not from a listener.
   void Call(const std::function<void(Scheduler&)>& work);
@@ -67,6 +76,10 @@ class Engine {
     RequestId id;
     EngineRequest request;
     Listener* listener;
+  };
+  struct Wanted {
+    const std::string* kept_of;
+    std::optional<EngineSnapshot> snapshot;
   };
   struct Work {
     const std::function<void(Scheduler&)>* work;
@@ -88,12 +101,13 @@ class Engine {
   std::condition_variable ready_;  // Of Drain and Snapshot.
   // Under the mutex:
   std::vector<Command> commands_;
-  std::vector<std::optional<EngineSnapshot>*> wanted_;  // Snapshots that callers wait for.
+  std::vector<Wanted*> wanted_;  // Snapshots that callers wait for.
   std::uint64_t submitted_ = 0;
   bool idle_ = true;                       // Nothing is asked for or being done.
   std::optional<std::uint64_t> drain_us_;  // Once draining: when to cancel what is left.
   bool drain_cancelled_ = false;
   bool stopping_ = false;
+  std::shared_ptr<StepObserver> observer_;
 
   std::thread thread_;  // Last: it uses all the others.
 };

@@ -47,6 +47,15 @@ class Listener {
                         std::span<const float> /*row*/) {}
 };
 
+// Told, on the thread that steps the scheduler, when listeners have been told something: once for
+// all of a step's tokens, so that whoever passes them on to another thread wakes it once. Must not
+// block.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void OnTold() = 0;
+};
+
 }  // namespace kvasir::engine
 
 #endif  // KVASIR_ENGINE_LISTENER_H_

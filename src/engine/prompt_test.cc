@@ -23,7 +23,7 @@ std::unique_ptr<tokenizer::CharacterTokenizer> WithStart(bool add_bos) {
 
 TEST(EndTokensTest, AreTheVocabularysEachOnce) {
   auto spec = tokenizer::BuildCharacterVocabulary("\n春风").value();
-  const TokenId end = *spec.eos;
+  const base::TokenId end = *spec.eos;
   EXPECT_THAT(EndTokens(tokenizer::Vocabulary::Make(spec).value()), ElementsAre(end));
   spec.eot = end;
   EXPECT_THAT(EndTokens(tokenizer::Vocabulary::Make(spec).value()), ElementsAre(end));

@@ -16,15 +16,6 @@ namespace kvasir::engine {
 using base::ErrorCode;
 using base::MakeError;
 
-namespace {
-
-std::uint64_t TenantOf(const std::string& cache_salt) {
-  if (cache_salt.empty()) return 0;
-  return std::max<std::uint64_t>(1, base::HashSpan64(std::span<const char>(cache_salt)));
-}
-
-}  // namespace
-
 base::Result<std::unique_ptr<Scheduler>> Scheduler::Make(const model::Model& model,
                                                          const tokenizer::Vocabulary& vocabulary,
                                                          base::ThreadTeam& team,
@@ -33,6 +24,11 @@ base::Result<std::unique_ptr<Scheduler>> Scheduler::Make(const model::Model& mod
   if (options.fairness_quantum == 0 || options.fairness_quantum > (std::uint64_t{1} << 32)) {
     return MakeError(ErrorCode::kUsage, "a fairness quantum of {} tokens: it must be 1 to 2^32",
                      options.fairness_quantum);
+  }
+  if (options.busy_step_time != 0 && !(options.busy_step_time >= 1)) {
+    return MakeError(ErrorCode::kUsage,
+                     "a busy step of {} times the time of another: it must be 0, or at least 1",
+                     options.busy_step_time);
   }
   KV_TRY(auto cache, MakeSequenceManager(model.shape(), options.work));
   return std::unique_ptr<Scheduler>(
@@ -52,9 +48,15 @@ Scheduler::Scheduler(const model::Model& model, const tokenizer::Vocabulary& voc
       drawable_(constraints::DefaultMask(vocabulary)),
       waiting_(options.waiting),
       queue_(options.fairness_quantum),
-      batch_(model, team, *cache_, options.work, options.busy_step_tokens) {}
+      batch_(model, team, *cache_, options.work,
+             {.most_tokens = options.busy_step_tokens, .most_time = options.busy_step_time}) {}
 
 Scheduler::~Scheduler() = default;
+
+std::uint64_t Scheduler::TenantOf(const std::string& cache_salt) {
+  if (cache_salt.empty()) return 0;
+  return std::max<std::uint64_t>(1, base::HashSpan64(std::span<const char>(cache_salt)));
+}
 
 base::Result<void> Scheduler::Check(const EngineRequest& request) const {
   const GenerateRequest& generate = request.generate;

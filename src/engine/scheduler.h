@@ -38,6 +38,9 @@ struct SchedulerOptions {
   // Most tokens of a step in which some text is being continued: how long a prompt may make it
   // wait. 0: work.step_tokens.
   std::uint64_t busy_step_tokens = 0;
+  // How long, as a multiple of what the step would take without prompts (step_pacer.h). 0: no
+  // limit; else at least 1.
+  double busy_step_time = 0;
   // Tokens that a client may have done before it is the next one's turn.
   std::uint64_t fairness_quantum = 128;
   const Clock* clock = nullptr;  // Not owned. Null: Clock::Steady().
@@ -55,16 +58,25 @@ struct StepNumbers {
       pool;  // After it, before texts that ended with it gave their blocks back.
 };
 
-// The block table of one sequence, and whose it is.
+// A block of one cache group: of some layers and heads, for block_tokens positions.
+struct BlockSnapshot {
+  std::uint32_t block = 0;    // Its number; block storage is used again.
+  std::uint32_t group = 0;    // Of the geometry's
+  std::uint64_t begin = 0;    // Its first position in the text
+  std::uint32_t holders = 0;  // Tables that hold it; 0: kept for texts to come.
+  std::uint64_t hits = 0;     // Texts that began with it because it was there.
+};
+
+// The blocks of one sequence, and whose it is.
 struct SequenceSnapshot {
   RequestId request;
   std::string client;
   std::string cache_salt;
   std::uint32_t choice = 0;
   bool stem = false;
-  std::uint64_t length = 0;               // Positions stored.
-  std::vector<std::uint32_t> blocks;      // Position t lies in entry t / block_tokens.
-  std::vector<std::uint32_t> references;  // Of each block: tables that hold it.
+  std::uint64_t length = 0;  // Positions computed.
+  // By group, then by position; without those that no query can see any more.
+  std::vector<BlockSnapshot> blocks;
 };
 
 // Requests arrive and end at any time; each step computes what the batch has room for: a token or
@@ -76,8 +88,8 @@ struct SequenceSnapshot {
 // option and no order of calls changes a bit of it. The schedule itself is a function of the calls
 // and of what the clock says.
 //
-// Single-threaded, but Check and Reserve. Borrows model, vocabulary, team and clock, which must
-// outlive it.
+// Single-threaded, but Check, CheckOpen and Reserve. Borrows model, vocabulary, team and clock,
+// which must outlive it.
 class Scheduler {
  public:
   // kUsage for options that are not allowed.
@@ -101,6 +113,8 @@ class Scheduler {
   // The two halves of Submit: the first is thread-safe, and each of its successes must be followed
   // by one call of the second with the same request.
   base::Result<void> Reserve(const EngineRequest& request);
+  // kExhausted if the queue is full for this client, whatever it asks. Thread-safe.
+  base::Result<void> CheckOpen(const std::string& client) { return waiting_.CheckOpen(client); }
   RequestId Enqueue(EngineRequest request, Listener* listener);
 
   // Ends a request: its blocks are free and its listener has been told when this returns, or,
@@ -108,6 +122,9 @@ class Scheduler {
   // it has ended already.
   bool Cancel(RequestId id);
   void CancelAll();
+
+  // Of all its listeners together; null: nobody. Must outlive the scheduler, or be replaced.
+  void Observe(StepObserver* observer) { observer_ = observer; }
 
   // Ends what is over its deadline, starts what there is room for, and computes one step. Returns
   // whether there is work left. With trace: filled in, unless nothing was computed.
@@ -125,6 +142,8 @@ class Scheduler {
   std::uint64_t Now() const { return clock_.Now(); }
   Metrics metrics() const;
   std::vector<SequenceSnapshot> Sequences() const;  // Of all that hold blocks.
+  // Blocks that nobody holds, found by texts of this salt; by position. Linear in the index.
+  std::vector<BlockSnapshot> KeptBlocks(const std::string& cache_salt) const;
   kvcache::ManagerReport cache_report() const { return cache_->report(); }
   const kvcache::CacheGeometry& geometry() const { return cache_->geometry(); }
   // Aborts if an invariant of scheduler or cache does not hold. Linear in everything.
@@ -135,6 +154,7 @@ class Scheduler {
             base::ThreadTeam& team, const SchedulerOptions& options,
             std::unique_ptr<kvcache::SequenceManager> cache);
 
+  static std::uint64_t TenantOf(const std::string& cache_salt);
   std::unique_ptr<Choice> MakeChoice(const ActiveRequest& request, std::uint64_t number) const;
 
   void ExpireDeadlines();
@@ -165,6 +185,9 @@ class Scheduler {
   void MarkEnded(ActiveRequest& request);
   // Gives everything of ended requests back.
   void Sweep();
+  void TellObserver() {
+    if (observer_ != nullptr) observer_->OnTold();
+  }
 
   const model::Model& model_;
   const tokenizer::Vocabulary& vocabulary_;
@@ -184,6 +207,7 @@ class Scheduler {
   std::uint64_t now_us_ = 0;  // Of the current step.
   Metrics counts_;            // Since the start.
   StepNumbers last_step_;
+  StepObserver* observer_ = nullptr;
 };
 
 }  // namespace kvasir::engine

@@ -1,4 +1,7 @@
 // Scheduler: what it tells of itself.
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
@@ -40,15 +43,58 @@ std::vector<SequenceSnapshot> Scheduler::Sequences() const {
                                  .choice = sequence->choice->index(),
                                  .stem = sequence->stem,
                                  .length = cached.length(),
-                                 .blocks = {},
-                                 .references = {}};
-    for (const kvcache::BlockId block : cached.blocks()) {
-      snapshot.blocks.push_back(block.index());
-      snapshot.references.push_back(cache_->pool_references(block));
+                                 .blocks = {}};
+    for (const kvcache::BlockTable& table : cached.tables()) {
+      for (std::size_t entry = 0; entry < table.entries(); ++entry) {
+        if (!table.holds(entry)) continue;
+        const kvcache::BlockId block = table.blocks()[entry];
+        snapshot.blocks.push_back({.block = block.index(),
+                                   .group = table.group().index(),
+                                   .begin = entry * cache_->geometry().block_tokens(),
+                                   .holders = cache_->pool_references(block),
+                                   .hits = cache_->hits(block)});
+      }
     }
     all.push_back(std::move(snapshot));
   }
   return all;
+}
+
+std::vector<BlockSnapshot> Scheduler::KeptBlocks(const std::string& cache_salt) const {
+  const std::vector<kvcache::PrefixNodeReport> nodes = cache_->Indexed(TenantOf(cache_salt));
+  std::unordered_map<std::uint32_t, std::size_t> of_node;  // By index: place in nodes.
+  for (std::size_t i = 0; i < nodes.size(); ++i) of_node[nodes[i].id.index()] = i;
+  std::vector<std::optional<std::uint64_t>> begins(nodes.size());
+  const auto begin_of = [&](std::size_t i) {
+    std::vector<std::size_t> path;  // Up to a node whose place is known.
+    while (!begins[i] && nodes[i].parent) {
+      path.push_back(i);
+      i = of_node.at(nodes[i].parent->index());
+    }
+    if (!begins[i]) begins[i] = 0;
+    std::uint64_t begin = *begins[i];
+    for (; !path.empty(); path.pop_back()) {
+      begin += cache_->geometry().block_tokens();
+      begins[path.back()] = begin;
+    }
+    return begin;
+  };
+  std::vector<BlockSnapshot> kept;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (std::size_t group = 0; group < nodes[i].blocks.size(); ++group) {
+      const std::optional<kvcache::BlockId> block = nodes[i].blocks[group];
+      if (!block || cache_->pool_references(*block) > 0) continue;
+      kept.push_back({.block = block->index(),
+                      .group = static_cast<std::uint32_t>(group),
+                      .begin = begin_of(i),
+                      .holders = 0,
+                      .hits = nodes[i].hits});
+    }
+  }
+  std::ranges::sort(kept, {}, [](const BlockSnapshot& block) {
+    return std::tuple(block.group, block.begin, block.block);
+  });
+  return kept;
 }
 
 Metrics Scheduler::metrics() const {

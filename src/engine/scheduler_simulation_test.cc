@@ -171,6 +171,7 @@ class Simulation {
       options.work.kv_budget_bytes = (4 + random_() % 8) * world_.block_bytes();
     }
     options.busy_step_tokens = random_() % 2 == 0 ? 1 + random_() % 20 : 0;
+    options.busy_step_time = random_() % 2 == 0 ? 1 + static_cast<double>(random_() % 3) : 0;
     options.fairness_quantum = 1 + random_() % 50;
     if (random_() % 4 == 0) options.waiting.requests = 1 + random_() % 4;
     return options;

@@ -123,8 +123,12 @@ bool Scheduler::Step(StepTrace* trace) {
   Sweep();
   Admit();
   Sweep();
-  if (!batch_.empty()) RunStep(trace);
+  if (!batch_.empty()) {
+    TellObserver();  // Of what came without computing: it need not wait for the step.
+    RunStep(trace);
+  }
   Sweep();
+  TellObserver();
   in_step_ = false;
   return has_work();
 }
@@ -240,6 +244,7 @@ void Scheduler::Account(std::span<const StepShare> shares, std::uint64_t start_u
   last_step_.sequences = shares.size();
   last_step_.pool = cache_->pool_stats();
   last_step_.elapsed_us = Now() - start_us;
+  batch_.Took(shares, last_step_.elapsed_us);
   counts_.computed_positions += last_step_.work.positions;
   ++counts_.steps;
   counts_.step_us.Add(last_step_.elapsed_us);

@@ -528,8 +528,10 @@ TEST_F(SchedulerTest, MetricsAndTables) {
   EXPECT_EQ(sequences[0].request, RequestId{1});
   EXPECT_EQ(sequences[0].length, 20u);
   ASSERT_EQ(sequences[0].blocks.size(), 2u);
-  ASSERT_EQ(sequences[0].references.size(), 2u);
-  EXPECT_EQ(sequences[0].references[0], 2u);  // The stem and its first choice.
+  EXPECT_EQ(sequences[0].blocks[0].holders, 2u);  // The stem and its first choice.
+  EXPECT_EQ(sequences[0].blocks[0].hits, 0u);     // No other request has found it.
+  EXPECT_EQ(sequences[0].blocks[1].begin, 16u);
+  EXPECT_TRUE(scheduler->KeptBlocks("s").empty());
   Finish(*scheduler);
   metrics = scheduler->metrics();
   EXPECT_EQ(metrics.finished[static_cast<int>(FinishReason::kLength)], 4u);

@@ -41,6 +41,13 @@ base::Result<void> WaitingRoom::Enter(const std::string& client, std::uint64_t p
   return base::Success();
 }
 
+base::Result<void> WaitingRoom::CheckOpen(const std::string& client) {
+  const std::lock_guard lock(mutex_);
+  auto checked = Check(client, 0);
+  if (!checked) ++refused_;
+  return checked;
+}
+
 void WaitingRoom::Leave(const std::string& client, std::uint64_t prompt_tokens) {
   const std::lock_guard lock(mutex_);
   const auto found = of_client_.find(client);

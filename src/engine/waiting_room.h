@@ -29,6 +29,9 @@ class WaitingRoom {
 
   // Takes a place; kExhausted naming the limit, which counts as refused.
   base::Result<void> Enter(const std::string& client, std::uint64_t prompt_tokens);
+  // Whether Enter would refuse whatever the prompt is, which counts as refused too: before any work
+  // is spent on it.
+  base::Result<void> CheckOpen(const std::string& client);
   // Gives a place back. Requires that it was taken with the same arguments.
   void Leave(const std::string& client, std::uint64_t prompt_tokens);
 

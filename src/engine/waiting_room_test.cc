@@ -27,7 +27,13 @@ TEST(WaitingRoomTest, LimitsRequestsOfAllAndOfOne) {
   EXPECT_EQ(room.refused(), 2u);
   EXPECT_EQ(room.load().requests, 3u);
   EXPECT_EQ(room.load().prompt_tokens, 30u);
+  const auto closed = room.CheckOpen("d");  // The same can be known before.
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().message, of_all.error().message);
+  EXPECT_EQ(room.refused(), 3u);
   room.Leave("a", 10);
+  EXPECT_TRUE(room.CheckOpen("d"));
+  EXPECT_EQ(room.load().requests, 2u);  // It takes no place.
   EXPECT_TRUE(room.Enter("c", 5));
   EXPECT_EQ(room.load().prompt_tokens, 25u);
 }

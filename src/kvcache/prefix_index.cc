@@ -380,6 +380,15 @@ void PrefixIndex::EvictIdle() {
   while (!evictable_.empty() || !loose_.empty()) GiveUpIdle();
 }
 
+std::vector<PrefixNodeReport> PrefixIndex::Report(std::uint64_t tenant_salt) const {
+  std::vector<PrefixNodeReport> all;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (!nodes_[i] || nodes_[i]->tenant_salt != tenant_salt) continue;
+    all.push_back({PrefixNodeId(i), nodes_[i]->parent, nodes_[i]->blocks, nodes_[i]->hits});
+  }
+  return all;
+}
+
 PrefixIndexStats PrefixIndex::stats() const { return stats_; }
 
 void PrefixIndex::CheckInvariants() const {

@@ -35,6 +35,14 @@ struct PrefixIndexOptions {
 // Blocks of the same positions, one a cache group; null where a group has or needs none.
 using GroupBlocks = std::vector<std::optional<BlockId>>;  // [groups]
 
+// A node as those see it who look at the cache.
+struct PrefixNodeReport {
+  PrefixNodeId id;
+  std::optional<PrefixNodeId> parent;
+  GroupBlocks blocks;
+  std::uint64_t hits = 0;  // CountHit
+};
+
 // The longest cached prefix of some tokens.
 struct PrefixMatch {
   // What a sequence of this length must hold: of each group the blocks of positions [0, length), in
@@ -115,7 +123,14 @@ class PrefixIndex : private BlockKeeper {
     return At(id).blocks[group.index()];
   }
   std::span<const TokenId> tokens(PrefixNodeId id) const { return At(id).tokens; }
+  base::Hash128 HashOf(PrefixNodeId id) const { return At(id).hash; }
   std::optional<PrefixNodeId> ParentOf(PrefixNodeId id) const { return At(id).parent; }
+
+  // Another text begins with the node: how often is told, and changes nothing.
+  void CountHit(PrefixNodeId id) { ++At(id).hits; }
+  std::uint64_t hits(PrefixNodeId id) const { return At(id).hits; }
+  // All that a tenant can find, in no order. Linear in the nodes of all.
+  std::vector<PrefixNodeReport> Report(std::uint64_t tenant_salt) const;
 
   // The log-probabilities kept for a slot of a block, or null. Requires slot < block_tokens.
   const PromptLogProbs* LogProbs(PrefixNodeId id, std::size_t slot) const;
@@ -123,7 +138,6 @@ class PrefixIndex : private BlockKeeper {
 
   // Forgets every idle block; its storage becomes free.
   void EvictIdle();
-  base::Hash128 HashOf(PrefixNodeId id) const { return At(id).hash; }
 
   PrefixIndexStats stats() const;
   // Aborts if an invariant does not hold. O(nodes · (block_tokens + log nodes)).
@@ -141,6 +155,7 @@ class PrefixIndex : private BlockKeeper {
     std::uint32_t live = 0;       // Of its blocks.
     std::uint32_t pins = 0;
     std::uint32_t children = 0;
+    std::uint64_t hits = 0;
     std::uint64_t last_use = 0;          // Tick at which nobody used it any more.
     std::vector<std::uint64_t> idle_at;  // [groups]: tick at which the block became idle
     std::map<std::size_t, PromptLogProbs> log_probs = {};  // By slot.

@@ -259,6 +259,19 @@ Result<std::size_t> SequenceManager::Resume(SequenceId id) {
   return length;
 }
 
+void SequenceManager::CountHits(SequenceId id) {
+  for (const PrefixNodeId node : Running(id).path) index_->CountHit(node);
+}
+
+std::uint64_t SequenceManager::hits(BlockId id) const {
+  const std::optional<PrefixNodeId> node = index_ ? index_->NodeOf(id) : std::nullopt;
+  return node ? index_->hits(*node) : 0;
+}
+
+std::vector<PrefixNodeReport> SequenceManager::Indexed(std::uint64_t tenant_salt) const {
+  return index_ ? index_->Report(tenant_salt) : std::vector<PrefixNodeReport>();
+}
+
 void SequenceManager::Finish(SequenceId id) {
   Entry& entry = At(id);
   RemoveSwap(id, entry);

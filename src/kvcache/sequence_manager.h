@@ -168,8 +168,17 @@ class SequenceManager {
   // indexed.
   ManagerReport report() const;
   BlockPoolStats pool_stats() const { return pool_->stats(); }
-  // Block tables that hold this live block.
-  std::uint32_t pool_references(BlockId id) const { return pool_->references(id); }
+  // Block tables that hold this block: 0 of one that is only kept in the index.
+  std::uint32_t pool_references(BlockId id) const {
+    return pool_->live(id) ? pool_->references(id) : 0;
+  }
+
+  // Counts a hit of each complete block that the sequence holds and that is indexed: it has begun
+  // from the index, or as another's twin.
+  void CountHits(SequenceId id);
+  std::uint64_t hits(BlockId id) const;  // Of a block with storage; 0 where it is not indexed.
+  // What the index holds of a tenant. Linear in all of it.
+  std::vector<PrefixNodeReport> Indexed(std::uint64_t tenant_salt) const;
   // Aborts if an invariant does not hold, of pool, index and sequences too. Linear in everything.
   void CheckInvariants() const;
 

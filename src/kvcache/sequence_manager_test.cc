@@ -50,8 +50,7 @@ void Grow(SequenceManager& manager, SequenceId id, const Tokens& tokens) {
 
 TEST(SequenceManagerTest, ABudgetBelowOneBlockIsRefused) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, Shape().block_bytes() - 1}) {
-    const auto refused =
-        SequenceManager::Make(Shape(), {.pool = {.budget_bytes = bytes}});
+    const auto refused = SequenceManager::Make(Shape(), {.pool = {.budget_bytes = bytes}});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, base::ErrorCode::kUsage);
     EXPECT_THAT(refused.error().message, testing::HasSubstr(std::to_string(bytes)));
@@ -76,6 +75,33 @@ TEST(SequenceManagerTest, AFinishedTextIsFoundAgain) {
   EXPECT_EQ(manager->report().pool.live_blocks, 0u);
   const SequenceId other_tenant = manager->Create(/*tenant_salt=*/5);
   EXPECT_EQ(manager->TakePrefix(other_tenant, Text(1, 30)), 0u);
+}
+
+TEST(SequenceManagerTest, HitsAreCountedAndTold) {
+  const auto manager = MakeManager(10);
+  const SequenceId first = manager->Create();
+  Grow(*manager, first, Text(1, 40));
+  const BlockId block = manager->cache(first).blocks()[0];
+  EXPECT_EQ(manager->hits(block), 0u);
+  const SequenceId second = manager->Create();
+  EXPECT_EQ(manager->TakePrefix(second, Text(1, 30)), 30u);
+  EXPECT_EQ(manager->hits(block), 0u);  // It may still let go of them.
+  manager->CountHits(second);
+  EXPECT_EQ(manager->hits(block), 1u);
+  EXPECT_EQ(manager->hits(manager->cache(first).blocks()[1]), 0u);  // Only its beginning fits.
+  manager->Finish(first);
+  EXPECT_EQ(manager->pool_references(block), 1u);
+  manager->Finish(second);
+  EXPECT_EQ(manager->pool_references(block), 0u);
+  const auto told = manager->Indexed(0);
+  ASSERT_EQ(told.size(), 2u);
+  const bool in_order = !told[0].parent;
+  const PrefixNodeReport& root = told[in_order ? 0 : 1];
+  const PrefixNodeReport& leaf = told[in_order ? 1 : 0];
+  EXPECT_EQ(root.blocks[0], block);
+  EXPECT_EQ(root.hits, 1u);
+  EXPECT_EQ(leaf.parent, root.id);
+  EXPECT_TRUE(manager->Indexed(5).empty());
 }
 
 TEST(SequenceManagerTest, WithoutIndexNothingOutlivesItsSequence) {

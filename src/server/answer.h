@@ -47,21 +47,33 @@ struct EngineEvent {
   std::shared_ptr<Answer> answer;
   std::size_t request = 0;  // Of the answer's requests: index.
   News news;
+  bool urgent = false;  // A reader waits for it: the first token, or the end.
 };
 
-// Events on their way between the threads. Thread-safe; a push takes a lock for an append and never
-// waits for the network.
-class EventQueue {
+// Events on their way from the engine's thread to another: all of a step's cross together, which
+// takes the lock and wakes the other thread once. Push and OnTold are the engine's thread's, which
+// never waits for the network; TakeAll the other's.
+class EventQueue final : public engine::StepObserver {
  public:
-  // wake: called from the pushing thread when the first event comes since TakeAll.
-  explicit EventQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
-  void Push(EngineEvent event);
-  std::vector<EngineEvent> TakeAll();
+  // wake: called from the engine's thread when the first events cross since TakeAll, and again when
+  // the first urgent ones do.
+  explicit EventQueue(std::function<void(bool urgent)> wake) : wake_(std::move(wake)) {}
+  void Push(EngineEvent event) {
+    told_urgent_ = told_urgent_ || event.urgent;
+    told_.push_back(std::move(event));
+  }
+  void OnTold() override;
+  // Exchanges an empty vector, whose room is used again, for what has crossed.
+  void TakeAll(std::vector<EngineEvent>& taken);
 
  private:
-  const std::function<void()> wake_;
+  const std::function<void(bool urgent)> wake_;
+  std::vector<EngineEvent> told_;  // Not crossed yet; the engine's thread's.
+  bool told_urgent_ = false;       // Some of them.
   std::mutex mutex_;
-  std::vector<EngineEvent> events_;
+  // Under the mutex:
+  std::vector<EngineEvent> crossed_;
+  bool crossed_urgent_ = false;
 };
 
 // One HTTP request's answer, of one engine request or several. Of the network's thread, but made
@@ -73,10 +85,13 @@ class Answer {
   // The requests that it consists of, to be taken once and submitted with listener(i).
   std::vector<engine::EngineRequest> requests;
   std::vector<engine::RequestId> ids;  // Of those that the engine took.
-  std::function<void()> on_change;     // Called after each Take; may be empty.
+  std::function<void()> on_change;     // Called once after some Takes; may be empty.
 
-  // Takes one event; requests that were never submitted count as done by Forget.
-  void Take(EngineEvent event);
+  // Takes one event; requests that were never submitted count as done by Forget. Whether it is the
+  // first since Changed.
+  bool Take(EngineEvent event);
+  // Tells on_change, if there was a Take.
+  void Changed();
   void Forget(std::size_t requests_lost) { open_ -= requests_lost; }
   // Every request has ended.
   bool ended() const { return open_ == 0; }
@@ -84,8 +99,9 @@ class Answer {
   // Of the first request that failed.
   const std::optional<ApiError>& error() const { return error_; }
 
-  // Of a stream: bytes to send now, taken; how many there are. Of a whole answer none.
-  virtual std::string TakeOutput() { return {}; }
+  // Of a stream: bytes to send now, appended and no longer kept; how many there are. Of a whole
+  // answer none.
+  virtual void MoveOutput(std::string& /*to*/) {}
   virtual std::size_t pending_bytes() const { return 0; }
   virtual bool streams() const { return false; }
   virtual bool wants_logits() const { return false; }  // See AnswerListener.
@@ -106,6 +122,7 @@ class Answer {
 
  private:
   std::size_t open_;
+  bool changed_ = false;
   engine::Usage usage_;
   std::optional<ApiError> error_;
 };
@@ -127,12 +144,13 @@ class AnswerListener final : public engine::Listener {
   void OnLogits(std::uint32_t choice, std::size_t position, std::span<const float> row) override;
 
  private:
-  void Push(News news) { queue_.Push({answer_, request_, std::move(news)}); }
+  void Push(News news, bool urgent) { queue_.Push({answer_, request_, std::move(news), urgent}); }
 
   EventQueue& queue_;
   std::shared_ptr<Answer> answer_;
   const std::size_t request_;
   bool want_logits_;
+  bool told_token_ = false;
 };
 
 }  // namespace kvasir::server

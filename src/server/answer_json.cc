@@ -137,7 +137,7 @@ AnswerJson::AnswerJson(AnswerHead head, const Vocabulary& vocabulary)
   JsonWriter json;
   json.BeginObject();
   WriteHead(json, head_, head_.chat ? "chat.completion.chunk" : "text_completion");
-  prefix_ = "data: " + json.Take();
+  prefix_ = "data: " + json.Take() + ",\"choices\":";
 }
 
 std::string AnswerJson::Whole(std::span<const AnswerChoice> choices,
@@ -164,8 +164,9 @@ std::string AnswerJson::Whole(std::span<const AnswerChoice> choices,
   return json.Take();
 }
 
-std::string AnswerJson::Part(const AnswerChoice& choice, bool first) const {
-  JsonWriter json;
+void AnswerJson::AppendPart(std::string& out, const AnswerChoice& choice, bool first) const {
+  out += prefix_;
+  JsonWriter json(out);
   json.BeginArray().BeginObject().Member("index", choice.index);
   if (head_.chat) {
     json.Key("delta").BeginObject();
@@ -182,11 +183,7 @@ std::string AnswerJson::Part(const AnswerChoice& choice, bool first) const {
   }
   WriteFinish(json, choice);
   json.EndObject().EndArray();
-  std::string part = prefix_;
-  part += ",\"choices\":";
-  part += json.Take();
-  part += head_.include_usage ? ",\"usage\":null}\n\n" : "}\n\n";
-  return part;
+  out += head_.include_usage ? ",\"usage\":null}\n\n" : "}\n\n";
 }
 
 std::string AnswerJson::UsagePart(const engine::Usage& usage) const {
@@ -194,7 +191,7 @@ std::string AnswerJson::UsagePart(const engine::Usage& usage) const {
   json.BeginObject();
   WriteUsage(json, usage);
   json.EndObject();
-  return prefix_ + ",\"choices\":[]," + json.Take().substr(1) + "\n\n";
+  return prefix_ + "[]," + json.Take().substr(1) + "\n\n";
 }
 
 std::string ServerSentEvent(std::string_view data) {

@@ -59,13 +59,13 @@ class AnswerJson {
   const AnswerHead& head() const { return head_; }
   // The whole document.
   std::string Whole(std::span<const AnswerChoice> choices, const engine::Usage& usage) const;
-  // One event of a stream, "data: {…}\n\n". `first` of a chat's choice names the role.
-  std::string Part(const AnswerChoice& choice, bool first) const;
+  // Appends one event of a stream, "data: {…}\n\n". `first` of a chat's choice names the role.
+  void AppendPart(std::string& out, const AnswerChoice& choice, bool first) const;
   // The event that ends a stream of include_usage.
   std::string UsagePart(const engine::Usage& usage) const;
 
  private:
-  std::string prefix_;  // {"id":…,…,"choices": of a part
+  std::string prefix_;  // data: {"id":…,…,"choices": of a part
   AnswerHead head_;
   const tokenizer::Vocabulary& vocabulary_;
 };

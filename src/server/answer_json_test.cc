@@ -19,6 +19,12 @@ AnswerHead Head(bool chat, bool logprobs = false) {
           .fingerprint = "f"};
 }
 
+std::string Part(const AnswerJson& json, const AnswerChoice& choice, bool first) {
+  std::string out;
+  json.AppendPart(out, choice, first);
+  return out;
+}
+
 const engine::Usage kUsage = {.prompt_tokens = 3, .completion_tokens = 2, .cached_tokens = 1};
 
 TEST(AnswerJson, WholeCompletion) {
@@ -38,14 +44,14 @@ TEST(AnswerJson, PartsOfAChat) {
   const std::string head =
       R"(data: {"id":"id-1","object":"chat.completion.chunk","created":5,"model":"m",)"
       R"("system_fingerprint":"f","choices":)";
-  EXPECT_EQ(json.Part({1, "", {}, ""}, true),
+  EXPECT_EQ(Part(json, {1, "", {}, ""}, true),
             head + R"([{"index":1,"delta":{"role":"assistant","content":""},"logprobs":null,)" +
                 R"("finish_reason":null}]})" + "\n\n");
-  EXPECT_EQ(json.Part({1, "a\n", {}, ""}, false),
+  EXPECT_EQ(Part(json, {1, "a\n", {}, ""}, false),
             head + R"([{"index":1,"delta":{"content":"a\n"},"logprobs":null,)" +
                 R"("finish_reason":null}]})" + "\n\n");
   EXPECT_EQ(
-      json.Part({1, "", {}, "length"}, false),
+      Part(json, {1, "", {}, "length"}, false),
       head + R"([{"index":1,"delta":{},"logprobs":null,"finish_reason":"length"}]})" + "\n\n");
 }
 
@@ -54,7 +60,7 @@ TEST(AnswerJson, UsageComesLastAndIsNullBefore) {
   AnswerHead head = Head(false);
   head.include_usage = true;
   const AnswerJson json(head, vocabulary);
-  EXPECT_TRUE(json.Part({0, "a", {}, ""}, true).ends_with(",\"usage\":null}\n\n"));
+  EXPECT_TRUE(Part(json, {0, "a", {}, ""}, true).ends_with(",\"usage\":null}\n\n"));
   EXPECT_TRUE(json.UsagePart(kUsage).ends_with(
       R"("choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,)"
       R"("prompt_tokens_details":{"cached_tokens":1}}})"
@@ -73,7 +79,7 @@ TEST(AnswerJson, LogprobsOfBothShapes) {
                       R"("top_logprobs":[null,{"b":-0.25,"春":-0.5}],"text_offset":[0,4]})"),
             std::string::npos);
   const AnswerJson chat(Head(true, true), vocabulary);
-  EXPECT_NE(chat.Part({0, "春", {token}, ""}, false)
+  EXPECT_NE(Part(chat, {0, "春", {token}, ""}, false)
                 .find(R"("logprobs":{"content":[{"token":"春","logprob":-0.5,)"
                       R"("bytes":[230,152,165],"top_logprobs":[{"token":"b","logprob":-0.25,)"
                       R"("bytes":[98]}]}],"refusal":null})"),

@@ -108,7 +108,7 @@ void CompletionAnswer::OnFinish(std::size_t index, engine::FinishReason reason, 
 void CompletionAnswer::Emit(std::size_t index, AnswerChoice part) {
   part.index = index;
   if (options_.stream) {
-    output_ += json_.Part(part, !std::exchange(progress_[index].first_sent, true));
+    json_.AppendPart(output_, part, !std::exchange(progress_[index].first_sent, true));
     return;
   }
   AnswerChoice& choice = choices_[index];
@@ -132,7 +132,10 @@ engine::Usage CompletionAnswer::ShownUsage() const {
   return shown;
 }
 
-std::string CompletionAnswer::TakeOutput() { return std::exchange(output_, {}); }
+void CompletionAnswer::MoveOutput(std::string& to) {
+  to += output_;
+  output_.clear();  // Keeps its room for the next.
+}
 
 ApiResult<std::string> CompletionAnswer::Body() {
   KV_CHECK(ended() && !error() && !options_.stream);

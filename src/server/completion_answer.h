@@ -29,7 +29,7 @@ class CompletionAnswer final : public Answer {
   // Borrows the vocabulary.
   CompletionAnswer(CompletionAnswerOptions options, const tokenizer::Vocabulary& vocabulary);
 
-  std::string TakeOutput() override;
+  void MoveOutput(std::string& to) override;
   std::size_t pending_bytes() const override { return output_.size(); }
   bool complete() const override {
     return options_.stream ? stream_ended_ : ended() || error().has_value();

@@ -32,9 +32,14 @@ class CompletionAnswerTest : public testing::Test {
   void Done(std::size_t request = 0) {
     answer_->Take({answer_, request, DoneNews{engine::Usage{2, 3, 1}}});
   }
+  std::string TakeOutput() {
+    std::string out;
+    answer_->MoveOutput(out);
+    return out;
+  }
   // Events sent so far.
   std::size_t Events() {
-    const std::string out = answer_->TakeOutput();
+    const std::string out = TakeOutput();
     std::size_t count = 0;
     for (std::size_t at = 0; (at = out.find("data: ", at)) != std::string::npos; ++at) ++count;
     return count;
@@ -75,7 +80,7 @@ TEST_F(CompletionAnswerTest, StreamsEachTokenOnceAndEnds) {
   EXPECT_EQ(Events(), 1u);
   Finish(0, FinishReason::kStop);
   Done();
-  const std::string end = answer_->TakeOutput();
+  const std::string end = TakeOutput();
   EXPECT_NE(end.find(R"("finish_reason":"stop")"), std::string::npos);
   EXPECT_NE(end.find(R"("choices":[],"usage":{)"), std::string::npos);
   EXPECT_TRUE(end.ends_with(kLastEvent));
@@ -117,7 +122,7 @@ TEST_F(CompletionAnswerTest, ScoresThatComeAfterTokensStillBegin) {
   Token(0, "b");
   EXPECT_EQ(Events(), 0u);
   answer_->Take({answer_, 0, ScoredNews{{{Id("b"), -0.125, 1, {}}}}});
-  const std::string out = answer_->TakeOutput();
+  const std::string out = TakeOutput();
   EXPECT_LT(out.find("[null,-0.125]"), out.find("[-0.5]")) << out;
   EXPECT_NE(out.find("[-0.5]"), std::string::npos) << out;
   // A prompt of one token has no scores: its end brings everything.
@@ -148,11 +153,11 @@ TEST_F(CompletionAnswerTest, ErrorsEndAStreamCleanlyAndOnce) {
   Make({.stream = true, .prompt_texts = {"", ""}});
   answer_->Take({answer_, 0, DoneNews{base::MakeError(base::ErrorCode::kNumeric, "bad logit")}});
   EXPECT_TRUE(answer_->complete());
-  const std::string out = answer_->TakeOutput();
+  const std::string out = TakeOutput();
   EXPECT_NE(out.find(R"(data: {"error":{"message":"bad logit")"), std::string::npos) << out;
   EXPECT_TRUE(out.ends_with(kLastEvent));
   Done(1);
-  EXPECT_EQ(answer_->TakeOutput(), "");
+  EXPECT_EQ(TakeOutput(), "");
 }
 
 TEST_F(CompletionAnswerTest, WhatAShutdownCutsIsAnError) {
@@ -166,7 +171,7 @@ TEST_F(CompletionAnswerTest, WhatAShutdownCutsIsAnError) {
   EXPECT_FALSE(answer_->complete());  // The event that says so comes with the end.
   Done();
   EXPECT_TRUE(answer_->complete());
-  EXPECT_NE(answer_->TakeOutput().find("shutting down"), std::string::npos);
+  EXPECT_NE(TakeOutput().find("shutting down"), std::string::npos);
 }
 
 }  // namespace

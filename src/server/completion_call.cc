@@ -336,6 +336,8 @@ ApiResult<CompletionCall> ReadCompletionCall(const JsonValue& body, bool chat) {
     KV_TRY(call.prompts, ReadPrompts(fields));
     KV_TRY(const auto echo, fields.Bool("echo"));
     call.echo = echo.value_or(false);
+    KV_TRY(auto answer_prefix, fields.Text("answer_prefix"));
+    call.answer_prefix = std::move(answer_prefix).value_or("");
   }
   KV_TRY(ReadCounts(fields, call));
   KV_TRY(ReadMaxTokens(fields, call));
@@ -348,6 +350,9 @@ ApiResult<CompletionCall> ReadCompletionCall(const JsonValue& body, bool chat) {
   KV_TRY(call.cache_salt, ReadSalt(fields));
   KV_TRY(ReadContinued(fields, call));
   KV_TRY(fields.Text("user"));
+  if (call.continued > 0 && !call.answer_prefix.empty()) {
+    return Fault("answer_prefix", "'answer_prefix' does not go with 'continued'");
+  }
   return call;
 }
 

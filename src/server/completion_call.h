@@ -51,6 +51,7 @@ struct CompletionCall {
   bool chat = false;
   std::string model;
   std::vector<PromptInput> prompts = {};         // /v1/completions: at least one.
+  std::string answer_prefix = {};                // /v1/completions: what each answer begins with.
   std::vector<ChatMessage> messages = {};        // /v1/chat/completions: at least one.
   std::optional<std::uint64_t> max_tokens = {};  // Nothing: all that fits.
   std::uint64_t n = 1;

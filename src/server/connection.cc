@@ -71,18 +71,7 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
 
 ServerContext::ServerContext(ModelService& model_service, engine::Engine& the_engine,
                              ServerOptions the_options)
-    : options(std::move(the_options)),
-      service(model_service),
-      engine(the_engine),
-      // One post for all events that come before the network's thread gets to them.
-      events([this] {
-        asio::post(io, [this] {
-          for (EngineEvent& event : events.TakeAll()) {
-            const std::shared_ptr<Answer> answer = event.answer;
-            answer->Take(std::move(event));
-          }
-        });
-      }) {}
+    : options(std::move(the_options)), service(model_service), engine(the_engine) {}
 
 Connection::Connection(ServerContext& context, asio::ip::tcp::socket socket)
     : context_(context),
@@ -94,6 +83,7 @@ Connection::Connection(ServerContext& context, asio::ip::tcp::socket socket)
   error_code ignored;
   client_ = socket_.remote_endpoint(ignored).address().to_string();
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.non_blocking(true, ignored);  // For SendNow.
   context_.connections.insert(this);
   ++context_.counts.open_connections;
 }

@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "server/answer.h"
 #include "server/endpoints.h"
+#include "server/event_pump.h"
 #include "server/http.h"
 #include "server/metrics.h"
 #include "server/model_service.h"
@@ -34,7 +35,6 @@ struct ServerContext {
   const ServerOptions options;
   ModelService& service;
   engine::Engine& engine;
-  EventQueue events;
   ServerCounts counts;
   std::unordered_set<Connection*> connections;
   bool loopback = true;        // It listens on an address of this machine alone.
@@ -42,8 +42,9 @@ struct ServerContext {
   std::uint64_t refusing = 0;  // Open connections that are only told that they are too many.
   std::function<void()> on_last_connection;  // May be empty.
   boost::asio::thread_pool workers{2};
-  // Last, so the first to go: it owns the connections, which use all of the above.
+  // It owns the connections, which use all of the above.
   boost::asio::io_context io{1};
+  EventPump events{io};
 };
 
 // Single-threaded: of the network's thread.
@@ -74,6 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     int status = 0;
     std::uint64_t sent_bytes = 0;
     std::shared_ptr<Answer> answer;
+    bool stream_framed = false;     // Of a stream: the last of it is in unsent_, or sent.
     std::optional<ApiError> fault;  // What is wrong with the request; nothing else happens then.
   };
 
@@ -87,7 +89,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   HttpReply AtOnce(const Exchange& exchange) const;
   boost::asio::awaitable<HttpReply> Slowly(Exchange& exchange);
   boost::asio::awaitable<void> RunAnswer(Exchange& exchange);
+  // Reads the request and hands it to the engine; what is wrong with it, or with the moment.
+  boost::asio::awaitable<std::optional<ApiError>> BeginAnswer(Exchange& exchange);
   boost::asio::awaitable<void> Stream(Exchange& exchange);
+  // Adds what the answer has for the client to unsent_, and the end of the stream after the last.
+  void FrameOutput(Exchange& exchange);
+  // Sends of unsent_ what the system takes at once. Sets vanished_ if nobody is there.
+  void SendNow(Exchange& exchange);
+  void OnAnswerChange(Exchange& exchange);
   std::optional<ApiError> Submit(const std::shared_ptr<Answer>& answer);
   void CancelAnswer(Answer& answer);
   static void AddSeed(const Answer& answer, HttpReply& reply);
@@ -117,6 +126,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::beast::flat_buffer buffer_;
   std::string client_;       // Address
   std::uint64_t armed_ = 0;  // Counts Arm and Disarm: an older timer does nothing.
+  std::string unsent_;       // Of a stream: bytes as they go to the socket.
+  std::string events_;       // Room for FrameOutput.
+  // A stream waits for tokens, and all before is sent: they may be sent from where they come in,
+  // without going through the coroutine.
+  bool sends_directly_ = false;
   bool timed_out_ = false;
   bool notified_ = false;
   bool vanished_ = false;

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "server/cache_page.h"
-#include "server/session_folder.h"
 #include "server/connection.h"
+#include "server/session_folder.h"
 #include "server/static_files.h"
 
 namespace kvasir::server {
@@ -16,6 +16,18 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 constexpr int kClientGone = 499;  // For the log: nobody was there to be told.
+
+// Whether a request is read sooner than it is handed to another thread and back: it is short, and
+// names nothing that must be compiled.
+bool IsQuick(std::string_view body) {
+  constexpr std::size_t kShort = 8192;
+  if (body.size() > kShort) return false;
+  for (const std::string_view slow :
+       {"\"response_format\"", "\"regex\"", "\"grammar\"", "\"choice\"", "\"verse\""}) {
+    if (body.find(slow) != std::string_view::npos) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -103,11 +115,8 @@ asio::awaitable<HttpReply> Connection::Slowly(Exchange& exchange) {
     case Endpoint::kCache:
       make = [&]() -> ApiResult<std::string> {
         KV_TRY(const std::string salt, ReadCacheCall(body));
-        const kvcache::CacheGeometry& geometry = context_.engine.geometry();
-        return CacheJson(
-            context_.engine.Snapshot(),
-            {geometry.block_tokens(), geometry.block_bytes(), context_.service.cache_policy()},
-            salt);
+        return CacheJson(context_.engine.Snapshot(&salt), context_.engine.geometry(),
+                         context_.service.cache_policy(), salt);
       };
       break;
     case Endpoint::kSession:
@@ -142,8 +151,8 @@ asio::awaitable<HttpReply> Connection::Slowly(Exchange& exchange) {
 std::optional<ApiError> Connection::Submit(const std::shared_ptr<Answer>& answer) {
   const std::size_t count = answer->requests.size();
   for (std::size_t i = 0; i < count; ++i) {
-    auto listener =
-        std::make_unique<AnswerListener>(context_.events, answer, i, answer->wants_logits());
+    auto listener = std::make_unique<AnswerListener>(*context_.events.queue(), answer, i,
+                                                     answer->wants_logits());
     const auto id = context_.engine.Submit(std::move(answer->requests[i]), listener.get());
     if (!id) {
       answer->Forget(count - i);
@@ -160,12 +169,13 @@ void Connection::CancelAnswer(Answer& answer) {
   for (const engine::RequestId id : answer.ids) context_.engine.Cancel(id);
 }
 
-asio::awaitable<void> Connection::RunAnswer(Exchange& exchange) {
+asio::awaitable<std::optional<ApiError>> Connection::BeginAnswer(Exchange& exchange) {
+  const std::string& body = exchange.request.body;
+  const auto key = context_.options.keys.Find(exchange.request.authorization);
+  const std::string client = key ? fmt::format("key {}", *key) : client_;
+  if (const auto open = context_.engine.CheckOpen(client); !open) co_return ApiError(open.error());
   std::optional<ApiError> fault;
-  const bool ran = co_await OnWorker([&] {
-    const std::string& body = exchange.request.body;
-    const auto key = context_.options.keys.Find(exchange.request.authorization);
-    const std::string client = key ? fmt::format("key {}", *key) : client_;
+  const std::function<void()> make = [&] {
     auto made =
         *exchange.endpoint == Endpoint::kNext
             ? context_.service.Next(body, client)
@@ -175,9 +185,19 @@ asio::awaitable<void> Connection::RunAnswer(Exchange& exchange) {
     } else {
       fault = made.error();
     }
-  });
-  if (!ran) fault = ApiError(503, "out of memory", {}, "overloaded");
+  };
+  if (IsQuick(body)) {
+    make();
+  } else {
+    const bool ran = co_await OnWorker(make);
+    if (!ran) co_return ApiError(503, "out of memory", {}, "overloaded");
+  }
   if (!fault) fault = Submit(exchange.answer);
+  co_return fault;
+}
+
+asio::awaitable<void> Connection::RunAnswer(Exchange& exchange) {
+  const std::optional<ApiError> fault = co_await BeginAnswer(exchange);
   if (fault) {
     co_await SendReply(exchange, ErrorReply(*fault));
     co_return;
@@ -194,14 +214,7 @@ asio::awaitable<void> Connection::RunAnswer(Exchange& exchange) {
       connection.socket_.cancel(ignored);  // The watch.
     }
   } ending{*this, answer};
-  answer.on_change = [this, &answer] {
-    if (answer.pending_bytes() > context_.options.max_unsent_bytes && !too_slow_) {
-      too_slow_ = true;
-      error_code ignored;
-      socket_.cancel(ignored);
-    }
-    if (answer.pending_bytes() > 0 || answer.complete()) Notify();
-  };
+  answer.on_change = [this, &exchange] { OnAnswerChange(exchange); };
   Watch();
   if (answer.streams()) {
     co_await Stream(exchange);
@@ -212,18 +225,18 @@ asio::awaitable<void> Connection::RunAnswer(Exchange& exchange) {
     exchange.status = kClientGone;
     co_return;
   }
-  ApiResult<std::string> body = std::string();
+  ApiResult<std::string> whole = std::string();
   if (answer.error()) {
-    body = *answer.error();
+    whole = *answer.error();
   } else {
-    const bool made = co_await OnWorker([&] { body = answer.Body(); });
-    if (!made) body = ApiError(503, "out of memory", {}, "overloaded");
+    const bool made = co_await OnWorker([&] { whole = answer.Body(); });
+    if (!made) whole = ApiError(503, "out of memory", {}, "overloaded");
   }
   HttpReply reply;
-  if (body) {
-    reply.body = std::move(body.value());
+  if (whole) {
+    reply.body = std::move(whole.value());
   } else {
-    reply = ErrorReply(body.error());
+    reply = ErrorReply(whole.error());
   }
   AddSeed(answer, reply);
   co_await SendReply(exchange, std::move(reply));
@@ -232,39 +245,6 @@ asio::awaitable<void> Connection::RunAnswer(Exchange& exchange) {
 void Connection::AddSeed(const Answer& answer, HttpReply& reply) {
   if (const auto seed = answer.seed()) {
     reply.headers.emplace_back("X-Kvasir-Seed", fmt::format("{}", *seed));
-  }
-}
-
-asio::awaitable<void> Connection::Stream(Exchange& exchange) {
-  Answer& answer = *exchange.answer;
-  HttpReply reply;
-  reply.content_type = "text/event-stream; charset=utf-8";
-  AddSeed(answer, reply);
-  AddCors(exchange, reply);
-  exchange.status = reply.status;
-  exchange.keep_alive = exchange.keep_alive && !exchange.http10;
-  std::string out =
-      ReplyHead(reply, {.keep_alive = exchange.keep_alive, .chunked = !exchange.http10});
-  bool last = false;
-  while (!last || !out.empty()) {
-    if (out.empty() && answer.pending_bytes() > 0) {
-      std::string events = answer.TakeOutput();
-      out = exchange.http10 ? std::move(events) : Chunk(events);
-    } else if (out.empty() && answer.complete()) {
-      last = true;
-      if (!exchange.http10) out = Chunk("");
-    }
-    if (vanished_ || too_slow_) break;
-    if (out.empty() && !last) {
-      co_await Wait();
-      continue;
-    }
-    exchange.sent_bytes += out.size();
-    const bool sent = co_await Write(std::exchange(out, {}));
-    if (!sent) {
-      vanished_ = !too_slow_;
-      break;
-    }
   }
 }
 

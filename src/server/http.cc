@@ -34,8 +34,10 @@ std::string ReplyHead(const HttpReply& reply, const HeadOptions& options) {
   return head;
 }
 
-std::string Chunk(std::string_view text) {
-  return fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+void AppendChunk(std::string& out, std::string_view text) {
+  fmt::format_to(std::back_inserter(out), "{:x}\r\n", text.size());
+  out += text;
+  out += "\r\n";
 }
 
 }  // namespace kvasir::server

@@ -44,8 +44,8 @@ struct HeadOptions {
 // Status line and headers, up to the empty line. Names no program and no version.
 std::string ReplyHead(const HttpReply& reply, const HeadOptions& options);
 
-// One chunk of a chunked body; an empty text gives the last one.
-std::string Chunk(std::string_view text);
+// Appends one chunk of a chunked body; an empty text gives the last one.
+void AppendChunk(std::string& out, std::string_view text);
 
 }  // namespace kvasir::server
 

@@ -36,8 +36,11 @@ TEST(Http, HeadsSayLengthOrChunksAndNoVersion) {
 }
 
 TEST(Http, Chunks) {
-  EXPECT_EQ(Chunk("0123456789abcdef"), "10\r\n0123456789abcdef\r\n");
-  EXPECT_EQ(Chunk(""), "0\r\n\r\n");
+  std::string out;
+  AppendChunk(out, "0123456789abcdef");
+  EXPECT_EQ(out, "10\r\n0123456789abcdef\r\n");
+  AppendChunk(out, "");
+  EXPECT_EQ(out, "10\r\n0123456789abcdef\r\n0\r\n\r\n");
 }
 
 TEST(Http, ErrorsSayWhenToComeBackAndHowToSignIn) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -10,6 +11,12 @@
 
 namespace kvasir::server {
 namespace {
+
+// ASCII of which nothing is escaped: most names and numbers.
+bool IsPlain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; });
+}
 
 void AppendEscaped(std::string& out, std::string_view text) {
   std::size_t clean = 0;  // Where the bytes begin that are copied as they are.
@@ -45,7 +52,9 @@ void AppendEscaped(std::string& out, std::string_view text) {
 
 void AppendJsonString(std::string& out, std::string_view text) {
   out += '"';
-  if (base::FirstInvalidUtf8(text)) {
+  if (IsPlain(text)) {
+    out += text;
+  } else if (base::FirstInvalidUtf8(text)) {
     AppendEscaped(out, base::ReplaceInvalidUtf8(text));
   } else {
     AppendEscaped(out, text);
@@ -54,23 +63,25 @@ void AppendJsonString(std::string& out, std::string_view text) {
 }
 
 void JsonWriter::BeforeValue() {
-  if (!after_key_ && !has_members_.empty()) {
-    if (has_members_.back()) out_ += ',';
-    has_members_.back() = true;
+  if (!after_key_ && open_ > 0) {
+    const std::uint64_t innermost = std::uint64_t{1} << (open_ - 1);
+    if (has_members_ & innermost) out_ += ',';
+    has_members_ |= innermost;
   }
   after_key_ = false;
 }
 
 JsonWriter& JsonWriter::Open(char bracket) {
   BeforeValue();
+  KV_CHECK(open_ < kMostOpen);
   out_ += bracket;
-  has_members_.push_back(false);
+  has_members_ &= ~(std::uint64_t{1} << open_++);
   return *this;
 }
 
 JsonWriter& JsonWriter::Close(char bracket) {
-  KV_CHECK(!has_members_.empty() && !after_key_);
-  has_members_.pop_back();
+  KV_CHECK(open_ > 0 && !after_key_);
+  --open_;
   out_ += bracket;
   return *this;
 }
@@ -96,10 +107,16 @@ JsonWriter& JsonWriter::String(std::string_view text) {
 
 JsonWriter& JsonWriter::Bool(bool value) { return Raw(value ? "true" : "false"); }
 JsonWriter& JsonWriter::Null() { return Raw("null"); }
-JsonWriter& JsonWriter::Uint(std::uint64_t value) { return Raw(fmt::format("{}", value)); }
+JsonWriter& JsonWriter::Uint(std::uint64_t value) {
+  const fmt::format_int text(value);
+  return Raw({text.data(), text.size()});
+}
 
 JsonWriter& JsonWriter::Double(double value) {
-  return std::isfinite(value) ? Raw(fmt::format("{}", value)) : Null();
+  if (!std::isfinite(value)) return Null();
+  BeforeValue();
+  fmt::format_to(std::back_inserter(out_), "{}", value);
+  return *this;
 }
 
 JsonWriter& JsonWriter::Raw(std::string_view json) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 namespace kvasir::server {
 
@@ -13,9 +13,16 @@ namespace kvasir::server {
 void AppendJsonString(std::string& out, std::string_view text);
 
 // A value after the other, commas set by itself. The same calls give the same bytes. Requires that
-// what is opened is closed, and that a value in an object follows its Key. Single-threaded.
+// what is opened is closed, at most 64 deep, and that a value in an object follows its Key.
+// Allocates nothing but the text's own room. Single-threaded.
 class JsonWriter {
  public:
+  JsonWriter() : out_(own_) {}
+  // Appends to a text of the caller's, which must outlive the writer; Take is not for such a one.
+  explicit JsonWriter(std::string& out) : out_(out) {}
+  JsonWriter(const JsonWriter&) = delete;
+  JsonWriter& operator=(const JsonWriter&) = delete;
+
   JsonWriter& BeginObject();
   JsonWriter& EndObject();
   JsonWriter& BeginArray();
@@ -37,15 +44,19 @@ class JsonWriter {
   JsonWriter& Member(std::string_view name, std::uint64_t value) { return Key(name).Uint(value); }
   JsonWriter& Member(std::string_view name, double value) { return Key(name).Double(value); }
 
-  std::string Take() { return std::move(out_); }
+  std::string Take() { return std::move(own_); }
 
  private:
   void BeforeValue();
   JsonWriter& Open(char bracket);
   JsonWriter& Close(char bracket);
 
-  std::string out_;
-  std::vector<bool> has_members_;  // Of each that is open.
+  static constexpr int kMostOpen = 64;
+
+  std::string own_;
+  std::string& out_;
+  int open_ = 0;                   // Arrays and objects that are open, each inside the one before:
+  std::uint64_t has_members_ = 0;  // of the i-th, in bit i, whether it has a member.
   bool after_key_ = false;
 };
 

@@ -18,6 +18,18 @@ TEST(JsonWriter, WritesNestedValuesWithCommas) {
   EXPECT_EQ(json.Take(), R"({"a":1,"b":[2,null,true,"x",[],{}],"c":0.5,"d":[1]})");
 }
 
+TEST(JsonWriter, AppendsToATextAndKnowsEachLevelsCommas) {
+  std::string out = "x";
+  JsonWriter json(out);
+  constexpr int kDeep = 64;
+  for (int i = 0; i < kDeep; ++i) json.BeginArray().Uint(1);
+  for (int i = 0; i < kDeep; ++i) json.Uint(2).EndArray();
+  std::string expected = "x[1";
+  for (int i = 1; i < kDeep; ++i) expected += ",[1";
+  for (int i = 0; i < kDeep; ++i) expected += ",2]";
+  EXPECT_EQ(out, expected);
+}
+
 TEST(JsonWriter, EscapesWhatJsonMustAndReplacesWhatIsNoText) {
   std::string out;
   AppendJsonString(out, std::string("a\"\\\n\r\t\x01\x7F\0春", 12));

@@ -88,6 +88,8 @@ ApiResult<std::vector<std::vector<TokenId>>> ModelService::PromptsOf(
     KV_TRY(auto ids, IdsOf(prompt));
     prompts.push_back(std::move(ids));
   }
+  KV_TRY(const auto prefix, PrefixOf(call));
+  for (auto& ids : prompts) ids.insert(ids.end(), prefix.begin(), prefix.end());
   const std::uint64_t context = model_.shape().context;
   for (const auto& ids : prompts) {
     if (ids.size() <= context) continue;
@@ -130,6 +132,36 @@ ApiResult<std::shared_ptr<const constraints::Matcher>> ModelService::MatcherOf(
   return matcher;
 }
 
+// Only a prefix whose tokens spell just it: a tokenizer may put a space before a text.
+ApiResult<std::vector<TokenId>> ModelService::PrefixOf(const CompletionCall& call) const {
+  if (call.answer_prefix.empty()) return std::vector<TokenId>();
+  auto ids = tokenizer_.Encode(call.answer_prefix);
+  if (!ids) return About("answer_prefix", ids.error());
+  std::string spelt;
+  for (const TokenId id : ids.value()) spelt += vocabulary().Bytes(id);
+  if (spelt == call.answer_prefix) return std::move(ids.value());
+  return ApiError(400, "'answer_prefix' is no text of this model's tokens by itself",
+                  "answer_prefix", "invalid_value");
+}
+
+ApiResult<std::shared_ptr<const constraints::Matcher>> ModelService::After(
+    std::shared_ptr<const constraints::Matcher> matcher, std::span<const TokenId> prefix) const {
+  if (!matcher || prefix.empty()) return matcher;
+  std::shared_ptr<constraints::Matcher> after = matcher->Clone();
+  std::size_t characters = 0;
+  for (const TokenId id : prefix) {
+    if (!after->Accept(id)) {
+      return ApiError(
+          400,
+          fmt::format("the constraint does not allow 'answer_prefix' from its character {} on",
+                      characters + 1),
+          "answer_prefix", "invalid_value");
+    }
+    characters += CountCharacters(vocabulary().Bytes(id));
+  }
+  return std::shared_ptr<const constraints::Matcher>(std::move(after));
+}
+
 ApiResult<engine::EngineRequest> ModelService::RequestOf(const CompletionCall& call,
                                                          std::uint64_t seed) {
   engine::EngineRequest request;
@@ -153,7 +185,9 @@ ApiResult<engine::EngineRequest> ModelService::RequestOf(const CompletionCall& c
       }
     }
   }
-  KV_TRY(work.constraint, MatcherOf(call));
+  KV_TRY(auto matcher, MatcherOf(call));
+  KV_TRY(const auto prefix, PrefixOf(call));
+  KV_TRY(work.constraint, After(std::move(matcher), prefix));
   work.continued = static_cast<std::size_t>(call.continued);
   request.cache_salt = call.cache_salt;
   if (options_.deadline_seconds > 0) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,10 +71,14 @@ class ModelService {
 
   const tokenizer::Vocabulary& vocabulary() const { return tokenizer_.vocabulary(); }
   ApiResult<void> CheckModel(std::string_view id) const;
-  ApiResult<std::vector<base::TokenId>> IdsOf(const PromptInput& prompt) const;
   // The tokens of each prompt.
   ApiResult<std::vector<std::vector<base::TokenId>>> PromptsOf(const CompletionCall& call) const;
   ApiResult<std::shared_ptr<const constraints::Matcher>> MatcherOf(const CompletionCall& call);
+  // The tokens of answer_prefix, and the matcher once it has taken them.
+  ApiResult<std::vector<base::TokenId>> PrefixOf(const CompletionCall& call) const;
+  ApiResult<std::shared_ptr<const constraints::Matcher>> After(
+      std::shared_ptr<const constraints::Matcher> matcher,
+      std::span<const base::TokenId> prefix) const;
   // A request with everything but its prompt.
   ApiResult<engine::EngineRequest> RequestOf(const CompletionCall& call, std::uint64_t seed);
   AnswerHead HeadOf(const CompletionCall& call, std::string_view body, std::uint64_t seed) const;

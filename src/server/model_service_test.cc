@@ -57,6 +57,27 @@ TEST_F(ModelServiceTest, RequestsHoldWhatWasAsked) {
   EXPECT_FALSE(request.deadline_us);
 }
 
+TEST_F(ModelServiceTest, AnAnswersBeginningIsPartOfWhatTheConstraintHasTaken) {
+  const auto answer = Complete(R"("answer_prefix":"花月","regex":"[花月山]{3}","max_tokens":9)");
+  ASSERT_TRUE(answer) << answer.error().message;
+  const auto& work = answer.value()->requests[0].generate;
+  EXPECT_EQ(work.prompt, tokenizer_->Encode("春风花月").value());
+  ASSERT_TRUE(work.constraint);
+  EXPECT_EQ(work.constraint->accepted_tokens(), 2u);
+  const auto last = work.constraint->Clone();
+  EXPECT_TRUE(last->Accept(tokenizer_->Encode("山").value()[0]));
+  EXPECT_TRUE(last->IsComplete());
+  const auto plain = Complete(R"("answer_prefix":"花")");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain.value()->requests[0].generate.prompt, tokenizer_->Encode("春风花").value());
+  const auto refused = Complete(R"("answer_prefix":"花水","regex":"[花月山]{3}")");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().status, 400);
+  EXPECT_EQ(refused.error().param, "answer_prefix");
+  EXPECT_NE(refused.error().message.find("character 2"), std::string::npos);
+  EXPECT_EQ(Complete(R"("answer_prefix":"x")", true).error().code, "unknown_parameter");
+}
+
 TEST_F(ModelServiceTest, ChatsTakeTheRestOfTheContextAndThePlainTemplate) {
   const auto answer = Complete("", true);
   ASSERT_TRUE(answer) << answer.error().message;

@@ -13,6 +13,7 @@ constexpr Handling kIgnored = Handling::kIgnored;
 constexpr Handling kRefused = Handling::kRefused;
 
 constexpr Parameter kParameters[] = {
+    {"answer_prefix", kUsed, kNone},
     {"audio", kNone, kRefused},
     {"best_of", kUsed, kNone},
     {"cache_salt", kUsed, kUsed},

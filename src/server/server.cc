@@ -182,11 +182,13 @@ void Server::Run() {
   state.signals.add(SIGTERM, ignored);
   state.OnSignal();
   asio::co_spawn(state.context.io, state.Accept(), asio::detached);
+  state.context.engine.Observe(state.context.events.queue());
   state.context.io.run();
   if (!state.drained) {
     // A second signal: what still runs ends now.
     state.context.engine.Drain(state.context.engine.Now());
   }
+  state.context.engine.Observe(nullptr);
 }
 
 void Server::Stop() {

@@ -106,6 +106,28 @@ class ServeTest(unittest.TestCase):
                 self.assertRegex(text["text"], r"\A[ab]{4}\Z")
                 self.assertEqual(text["finish_reason"], "stop")
 
+    def test_an_answer_goes_on_from_its_given_beginning(self):
+        with serving.Served() as server:
+            for fields in ({}, {"regex": "[春风花月江山]{12}"}, {"verse": {"form": "wujue"}}):
+                fields = {"prompt": "春", "seed": 5, "max_tokens": 40, **fields}
+                whole = server.complete(**fields)["choices"][0]["text"]
+                for given in (whole[:1], whole[:7]):
+                    rest = server.complete(answer_prefix=given, **fields)["choices"][0]["text"]
+                    self.assertEqual((given + rest)[:len(whole)], whole)
+
+    def test_the_cache_tells_what_it_keeps(self):
+        with serving.Served("--kv", "dtype=f16") as server:
+            prompt = "春风花月江山水人天云日夜雨白青流霜一不上" * 2
+            for _ in range(3):
+                server.complete(prompt=prompt, max_tokens=1)
+            cache = server.json("/kvasir/cache")
+            self.assertEqual((cache["blocks"], cache["sequences"]), (0, []))
+            self.assertEqual(len(cache["kept"]), cache["kept_blocks"])
+            self.assertEqual([(b["begin"], b["hits"], b["dtype"], b["holders"])
+                              for b in cache["kept"]], [(0, 2, "f16", 0), (16, 2, "f16", 0)])
+            other = server.json("/kvasir/cache", {"cache_salt": "other"})
+            self.assertEqual(other["kept"], [])
+
     def test_signals_end_streams_cleanly(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             with serving.Served("--drain-seconds", "0.1") as server:

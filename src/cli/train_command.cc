@@ -19,6 +19,7 @@
 #include "cli/train_files.h"
 #include "cli/train_flags.h"
 #include "cli/train_log.h"
+#include "cli/train_peers.h"
 #include "cli/train_progress.h"
 #include "cli/train_report.h"
 #include "cli/train_samples.h"
@@ -53,7 +54,8 @@ void Tell(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); 
 // A run that is ready to begin. What is declared first is borrowed by what follows.
 struct Session {
   TrainFlags flags;
-  std::unique_ptr<TrainStart> start;  // Null: from weights drawn by the seed.
+  std::unique_ptr<training::Peers> peers;  // Null: one process alone.
+  std::unique_ptr<TrainStart> start;       // Null: from weights drawn by the seed.
   TrainCorpus corpus;
   std::optional<training::ModelConfig> config;
   std::unique_ptr<base::ThreadTeam> team;
@@ -61,6 +63,10 @@ struct Session {
   std::unique_ptr<training::Trainer> trainer;
   training::BestModel best;
   std::optional<SampleLog> sample_log;  // Where samples are drawn and reported.
+  std::string preset;                   // What it chose; empty without one.
+
+  // Of several processes the first reads and writes files and tells what happens.
+  bool first() const { return !peers || peers->rank() == 0; }
 
   PlannedRun Planned() const {
     return {*config,
@@ -78,6 +84,7 @@ struct Session {
 base::Result<void> Plan(base::Env& env, Session& session) {
   TrainFlags& flags = session.flags;
   KV_TRY(CheckTrainFlags(flags));
+  KV_TRY(session.peers, FindPeers());
   TrainSources sources = flags.Sources();
   if (!flags.init.empty()) {
     KV_TRY(session.start, OpenTrainStart(env, flags.init));
@@ -96,7 +103,7 @@ base::Result<void> Plan(base::Env& env, Session& session) {
     session.config = session.start->weights.config;
   } else {
     if (flags.preset) {
-      Tell(ApplyPreset(flags, corpus.text.size(), corpus.vocabulary.pieces.size()));
+      session.preset = ApplyPreset(flags, corpus.text.size(), corpus.vocabulary.pieces.size());
       KV_TRY(CheckTrainFlags(flags));
     }
     KV_TRY(session.config, MakeModelConfig(flags.shape, corpus.vocabulary.pieces.size()));
@@ -111,9 +118,14 @@ base::Result<void> Plan(base::Env& env, Session& session) {
 // Makes the trainer, of the start or of the checkpoint, and checks the files it will write.
 base::Result<void> Prepare(base::Env& env, Session& session) {
   const TrainFlags& flags = session.flags;
-  KV_TRY(PrepareTrainFiles(env, flags.Paths(), flags.resume));
+  if (session.first()) {
+    KV_TRY(PrepareTrainFiles(env, flags.Paths(), flags.resume));
+  }
   KV_TRY(session.trainer, training::Trainer::Make(*session.config, flags.options,
                                                   session.corpus.text, *session.team));
+  if (session.peers) {
+    KV_TRY(session.trainer->Join(*session.peers));
+  }
   if (session.start) training::TakeWeights(session.start->weights, *session.trainer);
   session.best.held_out = session.corpus.held_out;
   session.best.eval_every = flags.eval_every;
@@ -126,7 +138,7 @@ base::Result<void> Prepare(base::Env& env, Session& session) {
                              flags.options.steps, session.trainer->steps_done());
     }
   }
-  if (!flags.sample_every) return base::Success();
+  if (!flags.sample_every || !session.first()) return base::Success();
   KV_TRY(auto vocabulary, tokenizer::Vocabulary::Make(session.corpus.vocabulary));
   KV_TRY(session.tokenizer, tokenizer::MakeTokenizer(std::move(vocabulary)));
   if (!flags.Reports()) return base::Success();
@@ -230,12 +242,23 @@ void PrintText(const Session& session, const TrainedRun& run, const training::Ru
     fmt::print(", not yet measured on held-out text: these are the last weights, not the best");
   }
   fmt::print("\n");
+  if (flags.held_out.empty()) fmt::print("{}\n", DescribeHeldOut(session.corpus));
   if (figures && figures->bits_per_char) {
     fmt::print("perplexity {:.2f}, {:.4f} bits per character; ", *figures->perplexity,
                *figures->bits_per_char);
   }
   if (figures) fmt::print("report in {}/report.md\n", flags.Paths().report);
   if (result.stopped && !flags.checkpoint.empty()) fmt::print("go on with --resume\n");
+}
+
+// One of the other processes: it computes, and leaves files and words to the first.
+base::Result<int> Help(base::Env& env, Session& session) {
+  const auto result =
+      training::RunTraining(*session.trainer, session.best, env, session.corpus.vocabulary,
+                            session.flags.Run(&stop_requested), [](const training::Progress&) {});
+  if (!result) return result.error();
+  session.peers->Finish();
+  return 0;
 }
 
 base::Result<int> Train(TrainFlags given) {
@@ -245,13 +268,15 @@ base::Result<int> Train(TrainFlags given) {
   const TrainFlags& flags = session.flags;
   KV_TRY(Plan(env, session));
   if (flags.estimate) {
+    if (!session.preset.empty()) Tell(session.preset);
     KV_TRY(PrintEstimate(session.Planned(), *session.team, flags.json));
     return 0;
   }
   KV_TRY(Prepare(env, session));
-  KV_TRY(auto progress, TrainProgress::Open(flags.Paths().log, flags.resume, *session.trainer));
-  if (flags.held_out.empty()) Tell(DescribeHeldOut(session.corpus));
   HandleSignals();
+  if (!session.first()) return Help(env, session);
+  KV_TRY(auto progress, TrainProgress::Open(flags.Paths().log, flags.resume, *session.trainer));
+  if (!session.preset.empty()) Tell(session.preset);
   const std::uint64_t first_step = session.trainer->steps_done();
   const eval::Stopwatch watch;
   auto result =
@@ -264,6 +289,7 @@ base::Result<int> Train(TrainFlags given) {
                             });
   const auto logged = progress->Finish();
   if (!result) return result.error();
+  if (session.peers) session.peers->Finish();
   const TrainedRun run = Describe(session, result.value(), watch.Seconds(), first_step);
   std::optional<TrainFigures> figures;
   base::Result<void> reported = base::Success();

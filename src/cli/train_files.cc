@@ -106,11 +106,6 @@ base::Result<void> CheckWritable(const std::string& path) {
 }
 
 base::Result<void> PrepareTrainFiles(base::Env& env, const TrainPaths& paths, bool resume) {
-  if (!paths.report.empty()) {
-    // The folder is made when there is something to put into it.
-    const bool there = fs::is_directory(paths.report);
-    KV_TRY(CheckWritable(there ? TrainReportPath(paths.report) : paths.report));
-  }
   if (!paths.checkpoint.empty()) {
     const std::string last = training::CheckpointPath(paths.checkpoint);
     if (!resume && env.Exists(last)) {
@@ -126,7 +121,10 @@ base::Result<void> PrepareTrainFiles(base::Env& env, const TrainPaths& paths, bo
   }
   KV_TRY(CheckWritable(paths.output));
   RemoveStaleTemporaries(paths.output);
-  return base::Success();
+  if (paths.report.empty()) return base::Success();
+  // The folder is made when there is something to put into it.
+  const bool there = fs::is_directory(paths.report);
+  return CheckWritable(there ? TrainReportPath(paths.report) : paths.report);
 }
 
 void RemoveStaleTemporaries(const std::string& path) {

@@ -59,7 +59,10 @@ void AddVocabularyFlags(CLI::App* command, TrainFlags& flags) {
   command
       ->add_option_function<std::string>(
           "--encoding",
-          [&flags](const std::string& name) { flags.encoding = FindTextEncoding(name); },
+          [&flags](const std::string& name) {
+            flags.encoding = FindTextEncoding(name);
+            flags.encoding_name = name;
+          },
           "Of the texts: utf-8, gb18030 (also GBK), utf-16, utf-16le, utf-16be, or auto: utf-8, or "
           "utf-16 by its byte order mark (auto)")
       ->check(CLI::IsMember(TextEncodingNames()));
@@ -89,8 +92,13 @@ std::string ShellWord(const std::string& text) {
   return quoted + "'";
 }
 
+// The flags of model and vocabulary, by add(flag) and add(flag, value).
 template <typename Add>
 void AddShapeWords(const TrainFlags& flags, const Add& add) {
+  const TokenizerChoice tokenizer = flags.vocabulary.tokenizer;
+  if (tokenizer == TokenizerChoice::kCharacter) add("--tokenizer", "char");
+  if (tokenizer == TokenizerChoice::kBytePairs) add("--tokenizer", "bpe");
+  if (flags.vocabulary.tokens) add("--vocab", *flags.vocabulary.tokens);
   const TrainShape& shape = flags.shape;
   add("--arch", shape.arch);
   add("--layers", shape.layers);
@@ -100,6 +108,8 @@ void AddShapeWords(const TrainFlags& flags, const Add& add) {
   if (shape.ffn) add("--ffn", *shape.ffn);
   add("--context", shape.context);
   if (shape.rope_base != 0) add("--rope-base", shape.rope_base);
+  if (!shape.window.empty()) add("--window", shape.window);
+  if (shape.tied) add("--tied");
 }
 
 void AddStepFlags(CLI::App* command, TrainFlags& flags) {
@@ -122,6 +132,9 @@ void AddStepFlags(CLI::App* command, TrainFlags& flags) {
   command->add_option("--kv", flags.options.kv,
                       "Train for a cache of this SPEC: keys and values are rounded as it rounds "
                       "them (dtype=int4)");
+  AddFloat(command, "--kv-error", flags.options.kv_error, {1, 16},
+           "With --kv: what rounding errors are multiplied by while training; more makes a model "
+           "indifferent to them sooner (1)");
   AddFloat(command, "--dropout", flags.options.dropout, {0, 0.9}, "Dropout probability (0)");
   AddFloat(command, "--weight-decay", flags.options.weight_decay, {0, 10}, "Weight decay (0.1)");
   AddFloat(command, "--clip", flags.options.clip, {0, 1e9}, "Largest gradient norm, 0 = none (1)");
@@ -248,13 +261,14 @@ std::string ApplyPreset(TrainFlags& flags, std::uint64_t text_tokens, std::uint6
 std::string RepeatCommand(const TrainFlags& flags) {
   std::string out = "kvasir train";
   const auto word = [&](const std::string& text) { out += " " + ShellWord(text); };
-  const auto add = [&](const char* flag, const auto& value) {
+  const auto add = [&](const char* flag, const auto&... value) {
     word(flag);
-    word(fmt::format("{}", value));
+    (word(fmt::format("{}", value)), ...);
   };
   for (const std::string& text : flags.texts) word(text);
   if (!flags.held_out.empty()) add("--val", flags.held_out);
   if (flags.held_out_share) add("--val-share", *flags.held_out_share);
+  if (!flags.encoding_name.empty()) add("--encoding", flags.encoding_name);
   add("-o", flags.output);
   if (!flags.init.empty()) {
     add("--init", flags.init);
@@ -273,6 +287,7 @@ std::string RepeatCommand(const TrainFlags& flags) {
     add("--decay", o.decay_share);
   }
   if (!o.kv.empty()) add("--kv", o.kv);
+  if (o.kv_error != 1) add("--kv-error", o.kv_error);
   add("--dropout", o.dropout);
   add("--weight-decay", o.weight_decay);
   add("--clip", o.clip);

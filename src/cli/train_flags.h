@@ -27,6 +27,7 @@ struct TrainFlags {
   std::string output, held_out, checkpoint, log, name, dtype = "f32";
   VocabularyChoice vocabulary;
   TextEncoding encoding = TextEncoding::kAuto;
+  std::string encoding_name;  // As it was given; empty: it was not.
   bool resume = false, json = false, estimate = false, no_report = false;
   std::string init, report, sample_prompt;
   std::optional<Preset> preset;

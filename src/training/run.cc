@@ -18,6 +18,18 @@ base::Result<Evaluation> Measure(Trainer& trainer, BestModel& best, bool& is_bes
   return evaluation;
 }
 
+// Of several processes that train together the first writes the files.
+bool Writes(const Trainer& trainer) { return !trainer.peers() || trainer.peers()->rank() == 0; }
+
+// What the first process says, to all: none may stop alone.
+base::Result<bool> Agreed(const Trainer& trainer, bool stop) {
+  std::byte said{stop ? std::uint8_t{1} : std::uint8_t{0}};
+  if (trainer.peers()) {
+    KV_TRY(trainer.peers()->Broadcast(0, {&said, 1}));
+  }
+  return said != std::byte{0};
+}
+
 // The files of a run.
 struct Files {
   base::Env& env;
@@ -26,6 +38,7 @@ struct Files {
 
   // The best model; as long as none was measured, the trainer's own.
   base::Result<void> SaveModel(const Trainer& trainer, const BestModel& best) const {
+    if (!Writes(trainer)) return base::Success();
     return trainer.config().Save(
         env, options.output, vocabulary,
         best.measured() ? trainer.Source(best.parameters.span()) : trainer.Source(),
@@ -33,7 +46,7 @@ struct Files {
   }
 
   base::Result<void> SaveCheckpoint(const Trainer& trainer, const BestModel& best) const {
-    if (options.checkpoint_directory.empty()) return base::Success();
+    if (options.checkpoint_directory.empty() || !Writes(trainer)) return base::Success();
     return trainer.SaveCheckpoint(env, CheckpointPath(options.checkpoint_directory), best);
   }
 };
@@ -53,7 +66,7 @@ base::Result<RunResult> RunTraining(Trainer& trainer, BestModel& best, base::Env
   }
   const bool measures = !best.held_out.empty();
   if (measures) best.Reserve(trainer.layout().size());
-  if (!options.checkpoint_directory.empty()) {
+  if (!options.checkpoint_directory.empty() && Writes(trainer)) {
     KV_TRY(env.MakeDirectories(options.checkpoint_directory));
   }
   const Files files{env, vocabulary, options};
@@ -78,7 +91,7 @@ base::Result<RunResult> RunTraining(Trainer& trainer, BestModel& best, base::Env
     Progress progress;
     KV_TRY(progress.step, trainer.Step());
     const std::uint64_t done = trainer.steps_done();
-    stopped = to_stop(done);
+    KV_TRY(stopped, Agreed(trainer, to_stop(done)));
     const bool last = done == steps || stopped;
     base::Result<void> saved = base::Success();
     // On schedule only: a run that was stopped and resumed must see what the unbroken one sees.

@@ -89,7 +89,57 @@ void Trainer::RunShard(Member& member, base::IndexRange sequences) {
   }
 }
 
-double Trainer::AccumulateGradients() {
+base::Result<void> Trainer::Join(Peers& peers) {
+  if (peers.count() > options_.shards) {
+    return MakeError(ErrorCode::kUsage,
+                     "--shards {} is not allowed for {} processes: each needs one", options_.shards,
+                     peers.count());
+  }
+  peers_ = &peers;
+  own_gradients_.clear();
+  const base::IndexRange own = ShardsOf(peers.rank());
+  for (std::size_t s = own.begin; s < own.end && peers.rank() > 0; ++s) {
+    own_gradients_.emplace_back(layout_.size());
+  }
+  return base::Success();
+}
+
+base::IndexRange Trainer::ShardsOf(std::size_t rank) const {
+  if (!peers_) return {0, options_.shards};
+  return base::SplitEvenly(options_.shards, peers_->count(), rank);
+}
+
+base::Result<void> Trainer::ShareGradients() {
+  const std::size_t rank = peers_->rank(), count = peers_->count();
+  const auto total = std::as_writable_bytes(total_gradient_.span());
+  if (rank > 0) {
+    KV_TRY(peers_->Receive(rank - 1, total));
+    team_.Run([&](Member& member) {
+      const base::IndexRange share = member.Share(layout_.size());
+      for (const base::AlignedArray<float>& own : own_gradients_) {
+        kernels::AddInto(own.data() + share.begin, share.size(),
+                         total_gradient_.data() + share.begin);
+      }
+    });
+  }
+  if (rank + 1 < count) {
+    KV_TRY(peers_->Send(rank + 1, total));
+  }
+  KV_TRY(peers_->Broadcast(count - 1, total));
+  for (std::size_t other = 0; other < count; ++other) {
+    const base::IndexRange shards = ShardsOf(other);
+    const std::size_t begin =
+        base::SplitEvenly(options_.batch, options_.shards, shards.begin).begin;
+    const std::size_t end = base::SplitEvenly(options_.batch, options_.shards, shards.end - 1).end;
+    const auto losses =
+        std::span(losses_).subspan(begin * config_.context(), (end - begin) * config_.context());
+    KV_TRY(peers_->Broadcast(other, std::as_writable_bytes(losses)));
+  }
+  return base::Success();
+}
+
+base::Result<double> Trainer::AccumulateGradients() {
+  const base::IndexRange shards = ShardsOf(peers_ ? peers_->rank() : 0);
   for (std::size_t i = 0; i < starts_.size(); ++i) {
     starts_[i] = order_.Start(steps_done_ * options_.batch + i);
   }
@@ -98,7 +148,7 @@ double Trainer::AccumulateGradients() {
     const base::IndexRange share = member.Share(layout_.size());
     const base::IndexRange lookup = member.Share(shard_lookup_.size());
     std::fill(total_gradient_.data() + share.begin, total_gradient_.data() + share.end, 0.0f);
-    for (std::size_t s = 0; s < options_.shards; ++s) {
+    for (std::size_t s = shards.begin; s < shards.end; ++s) {
       std::fill(shard_gradient_.data() + share.begin, shard_gradient_.data() + share.end, 0.0f);
       std::fill(shard_lookup_.data() + lookup.begin, shard_lookup_.data() + lookup.end, 0.0f);
       member.Barrier();
@@ -109,10 +159,18 @@ double Trainer::AccumulateGradients() {
             shard_gradient_.data() + layout_.Find("token_embd.weight").begin + lookup.begin);
         member.Barrier();
       }
-      kernels::AddInto(shard_gradient_.data() + share.begin, share.size(),
-                       total_gradient_.data() + share.begin);
+      if (own_gradients_.empty()) {
+        kernels::AddInto(shard_gradient_.data() + share.begin, share.size(),
+                         total_gradient_.data() + share.begin);
+      } else {
+        std::copy_n(shard_gradient_.data() + share.begin, share.size(),
+                    own_gradients_[s - shards.begin].data() + share.begin);
+      }
     }
   });
+  if (peers_ && peers_->count() > 1) {
+    KV_TRY(ShareGradients());
+  }
   double sum = 0;
   for (double loss : losses_) sum += loss;
   return sum;
@@ -159,7 +217,8 @@ void Trainer::Update(double gradient_norm) {
 base::Result<StepReport> Trainer::Step() {
   StepReport report;
   report.step = steps_done_ + 1;
-  report.loss = AccumulateGradients() / static_cast<double>(losses_.size());
+  KV_TRY(const double loss_sum, AccumulateGradients());
+  report.loss = loss_sum / static_cast<double>(losses_.size());
   report.gradient_norm = GradientNorm();
   report.learning_rate = LearningRate(options_, steps_done_);
   if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) {
@@ -174,9 +233,9 @@ base::Result<StepReport> Trainer::Step() {
 }
 
 base::Result<double> Trainer::Gradient(std::vector<float>& gradient) {
-  const double loss = AccumulateGradients() / static_cast<double>(losses_.size());
+  KV_TRY(const double loss_sum, AccumulateGradients());
   gradient.assign(total_gradient_.data(), total_gradient_.data() + total_gradient_.size());
-  return loss;
+  return loss_sum / static_cast<double>(losses_.size());
 }
 
 Evaluation Trainer::Evaluate(std::span<const TokenId> text) {

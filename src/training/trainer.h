@@ -18,6 +18,7 @@
 #include "training/network.h"
 #include "training/options.h"
 #include "training/parameters.h"
+#include "training/peers.h"
 #include "training/windows.h"
 
 namespace kvasir::training {
@@ -46,7 +47,14 @@ class Trainer {
                                                      std::span<const TokenId> text,
                                                      base::ThreadTeam& team);
 
-  // One step. kNumeric, naming the step, if loss or gradient is not finite: nothing has changed.
+  // Shares every step with other processes, which must make the same calls on trainers of the same
+  // arguments and state: each computes the gradients of its own shards. The bits are those of one
+  // alone. The peers must outlive the trainer. kUsage for more of them than shards.
+  base::Result<void> Join(Peers& peers);
+  Peers* peers() const { return peers_; }  // Null: alone.
+
+  // One step. kNumeric, naming the step, if loss or gradient is not finite, kIo if a peer
+  // is lost: nothing has changed.
   base::Result<StepReport> Step();
   std::uint64_t steps_done() const { return steps_done_; }
 
@@ -84,7 +92,10 @@ class Trainer {
           std::span<const TokenId> text, WindowOrder order, base::ThreadTeam& team);
   void EnsurePacked(Member& member);
   // Gradient of the step's mean loss into total_; the loss sum (f64, rows ascending).
-  double AccumulateGradients();
+  base::Result<double> AccumulateGradients();
+  base::IndexRange ShardsOf(std::size_t rank) const;
+  // Adds the peers' shards to total_, in order, and takes their losses.
+  base::Result<void> ShareGradients();
   void RunShard(Member& member, base::IndexRange sequences);
   double GradientNorm();
   void Update(double gradient_norm);
@@ -97,6 +108,8 @@ class Trainer {
   WindowOrder order_;
   base::ThreadTeam& team_;
   Network network_;
+  Peers* peers_ = nullptr;
+  std::vector<base::AlignedArray<float>> own_gradients_;  // Of each own shard; not of rank 0.
   std::uint64_t steps_done_ = 0;
   bool packed_ = false;
   base::AlignedArray<float> parameters_, first_moment_, second_moment_;

@@ -68,7 +68,7 @@ class TrainTest(program.CliTest):
         log = self.content("m.gguf.log").decode().splitlines()
         self.assertEqual((len(log), log[0].split("\t")[0]), (9, "step"))
         self.assertEqual(sorted(os.listdir(self.home)),
-                         ["held_out", "m.gguf", "m.gguf.log", "text"])
+                         ["held_out", "m.gguf", "m.gguf.log", "m.gguf.report", "text"])
 
     def test_the_same_bits_however_it_is_computed(self):
         self.train("a.gguf", "--name", "x", "--steps", 5, "--threads", 1)
@@ -131,7 +131,7 @@ class TrainTest(program.CliTest):
         for stop in (1, 4, 5, 7, 11):
             resumed = (*flags, "--checkpoint", self.path(f"ckpt{stop}"))
             out = self.train("z1.gguf", *resumed, "--stop-at", stop).text
-            self.assertEqual("not yet measured on --val" in out, stop < 5, out)
+            self.assertEqual("not yet measured on held-out text" in out, stop < 5, out)
             self.assertTrue((self.home / "z1.gguf").exists())
             # The best model is in the checkpoint: no output is needed, nor trusted.
             self.path("z1.gguf", "something else")
@@ -231,7 +231,7 @@ class TrainTest(program.CliTest):
                      "latin1")
 
     def test_bad_texts(self):
-        for content, why in (("", "empty"), ("春" * 16, "16 tokens.*16"),
+        for content, why in (("", "empty"), ("春风" * 8, "16 tokens.*16"),
                              ("春风".encode() + program.INVALID, "UTF-8.*offset 6")):
             path = self.path("bad", content)
             self.refused(1, why, "train", path, "-o", self.path("m.gguf"), *TRAIN)
@@ -274,7 +274,7 @@ class TrainTest(program.CliTest):
         # Which model is the best depends on these.
         self.refused(1, "--eval-every 250, not 2", *same, "--eval-every", 2)
         other = self.path("other", "人。春风花月，江山水\n" * 6)
-        self.refused(1, "another --val",
+        self.refused(1, "another held-out",
                      *(other if part == self.held_out else part for part in same))
         checkpoint = next((self.home / "ckpt").iterdir())
         whole = checkpoint.read_bytes()

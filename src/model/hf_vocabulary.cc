@@ -26,6 +26,8 @@ using tokenizer::TokenType;
 using tokenizer::VocabularyKind;
 using tokenizer::VocabularySpec;
 
+constexpr std::string_view kMetaSpace = "\xE2\x96\x81";  // U+2581 ▁
+
 // Longer pieces would make the check of all their parts slow; published ones have up to 48.
 constexpr std::size_t kMaxMergedBytes = 256;
 
@@ -171,7 +173,7 @@ class MergeScores {
 
   // Every two symbols that are this token when joined must have a merge.
   Result<void> CheckParts(std::string_view token) const {
-    if (token.find(' ') != token.npos) {
+    if (token.find(' ') != token.npos && file_.normalizer != TextNormalizer::kNone) {
       return Wrong(file_, "model: token {} holds a blank, which is '▁' in this kind",
                    Quoted(token));
     }
@@ -207,20 +209,38 @@ class MergeScores {
   std::size_t groups_ = 0;
 };
 
+// Where nothing replaces spaces, a space in a token is one, and becomes ▁; a ▁ would be none.
+Result<void> EscapeSpaces(const TokenizerJson& file, VocabularySpec& spec) {
+  for (std::size_t id = 0; id < spec.pieces.size(); ++id) {
+    if (spec.types[id] != TokenType::kNormal) continue;
+    std::string& piece = spec.pieces[id];
+    if (piece.find(kMetaSpace) != piece.npos) {
+      return Wrong(file, "model: token {} holds '▁', which no normalizer makes of a space",
+                   Quoted(piece));
+    }
+    for (std::size_t at = piece.find(' '); at != piece.npos; at = piece.find(' ', at)) {
+      piece.replace(at, 1, kMetaSpace);
+    }
+  }
+  return base::Success();
+}
+
 Result<void> ReadSentencePiece(const TokenizerJson& file, VocabularySpec& spec) {
   if (!file.byte_fallback) {
     return Wrong(file,
                  "pre_tokenizer is none and byte_fallback false; supported are ByteLevel, or "
                  "byte_fallback true");
   }
-  if (file.normalizer != TextNormalizer::kSpaces && file.normalizer != TextNormalizer::kLedSpaces) {
-    return Wrong(file, "normalizer: with byte_fallback it must replace ' ' by '▁'");
+  if (file.normalizer == TextNormalizer::kNfc) {
+    return Wrong(file, "normalizer: with byte_fallback it must be none or replace ' ' by '▁'");
   }
   if (file.ignore_merges) {
     return Wrong(file, "model: ignore_merges is true; with byte_fallback it must be false");
   }
   spec.add_space_prefix = file.normalizer == TextNormalizer::kLedSpaces;
-  return MergeScores(file, spec).Read();
+  KV_TRY(MergeScores(file, spec).Read());
+  if (file.normalizer != TextNormalizer::kNone) return base::Success();
+  return EscapeSpaces(file, spec);
 }
 
 }  // namespace

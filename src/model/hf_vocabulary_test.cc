@@ -81,8 +81,27 @@ TEST(HfVocabulary, ScoresThatCouldCutOtherwiseAreRefused) {
           "257 bytes");
   refused(Spaces(kTokens + std::string(R"(,"c":12)"), kMerges), "vocab_size is 12");
   refused(Spaces(kTokens, kMerges, R"(,"added_tokens":[{"id":9,"content":"<x>"}])"), "led by");
-  refused(R"({"model":{"byte_fallback":true,"vocab":{"a":0}}})", "normalizer");
+  refused(R"({"model":{"byte_fallback":true,"vocab":{"▁":0}}})", "token '▁' holds '▁'");
+  refused(R"({"model":{"byte_fallback":true,"vocab":{"a":0}},"normalizer":{"type":"NFC"}})",
+          "normalizer");
   refused(R"({"model":{"vocab":{"a":0}}})", "byte_fallback false");
+}
+
+TEST(HfVocabulary, SpacesMayStandForThemselves) {
+  const VocabularySpec spec =
+      Read(R"({"model":{"byte_fallback":true,"vocab":{"a":0," ":1," a":2,"<0x20>":3},)"
+           R"("merges":[[" ","a"]]}})",
+           4)
+          .value();
+  EXPECT_THAT(spec.pieces, ElementsAre("a", "▁", "▁a", "<0x20>"));
+  EXPECT_THAT(Encode(spec, "a a "), ElementsAre(0, 2, 1));
+  // Without a token for it a space is a byte, and nothing may be made of it before.
+  const VocabularySpec none = tokenizer::BuildCharacterVocabulary("春风").value();
+  const std::string text = HfTokenizerText(none).value();
+  EXPECT_THAT(text, HasSubstr("\"normalizer\": null"));
+  const VocabularySpec again = Read(text, none.pieces.size()).value();
+  EXPECT_EQ(again.pieces, none.pieces);
+  EXPECT_THAT(Encode(again, "春 "), ElementsAre(259, 3 + 0x20));
 }
 
 // Letters and a merge, cut by this regular expression.
@@ -194,6 +213,9 @@ TEST(HfVocabulary, WhatHasNoWordsIsNotWritten) {
   spec = whole;
   spec.types[5] = TokenType::kControl;
   refused(spec, "of which one is no token");
+  spec = tokenizer::BuildCharacterVocabulary("春").value();
+  spec.add_space_prefix = true;
+  refused(spec, "no token holds one");
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ using tokenizer::TokenType;
 using tokenizer::VocabularyKind;
 using tokenizer::VocabularySpec;
 
+constexpr std::string_view kMetaSpace = "\xE2\x96\x81";  // U+2581 ▁
 constexpr std::string_view kReplace =
     R"({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})";
 
@@ -36,10 +37,20 @@ std::string Quote(std::string_view text) {
   return out;
 }
 
+// Whether spaces are ▁ in this vocabulary's tokens. Where none holds one, a space is left to its
+// byte token: tokenizer.json must not make a ▁ of it, which would be three.
+bool EscapesSpaces(const VocabularySpec& spec) {
+  for (TokenId id = 0; id < spec.pieces.size(); ++id) {
+    if (spec.types[id] != TokenType::kNormal) continue;
+    if (spec.pieces[id].find(kMetaSpace) != std::string::npos) return true;
+  }
+  return false;
+}
+
 // The merges of a kind that merges by score: of all two tokens that make a third, the best first.
 class ScoreMerges {
  public:
-  explicit ScoreMerges(const VocabularySpec& spec) : spec_(spec) {
+  explicit ScoreMerges(const VocabularySpec& spec) : spec_(spec), escapes_(EscapesSpaces(spec)) {
     for (TokenId id = 0; id < spec.pieces.size(); ++id) {
       if (spec.types[id] == TokenType::kNormal) ids_.emplace(spec.pieces[id], id);
     }
@@ -84,7 +95,7 @@ class ScoreMerges {
   Result<bool> IsMerged(std::string_view piece) const {
     const std::size_t first = Step(piece, 0);
     if (first == piece.size()) return false;
-    if (piece.size() > kMaxMergedBytes || piece.find(' ') != piece.npos) {
+    if (piece.size() > kMaxMergedBytes || (escapes_ && piece.find(' ') != piece.npos)) {
       return MakeError(ErrorCode::kBadData,
                        "token {} of {} bytes; tokenizer.json holds up to {}, without blanks",
                        Quoted(piece), piece.size(), kMaxMergedBytes);
@@ -107,10 +118,17 @@ class ScoreMerges {
   }
 
   const VocabularySpec& spec_;
+  bool escapes_;
   std::unordered_map<std::string_view, TokenId> ids_;  // Of normal tokens.
 };
 
 Result<void> CheckTokens(const VocabularySpec& spec) {
+  if (spec.add_space_prefix && !EscapesSpaces(spec)) {
+    return MakeError(
+        ErrorCode::kBadData,
+        "texts are led by a space, and no token holds one; tokenizer.json has no words "
+        "for it");
+  }
   std::unordered_map<std::string_view, TokenId> ids;
   for (TokenId id = 0; id < spec.pieces.size(); ++id) {
     if (spec.types[id] == TokenType::kUnused) continue;
@@ -207,16 +225,20 @@ void AppendSteps(const VocabularySpec& spec, std::string& out) {
     }
     out += fmt::format("  \"decoder\": {}true}},\n", kByteLevel);
   } else {
-    const bool led = spec.add_space_prefix;
-    out += fmt::format(R"(  "normalizer": {{"type": "Sequence", "normalizers": [{}{}]}},)"
-                       "\n",
-                       led ? R"({"type": "Prepend", "prepend": "▁"}, )" : "", kReplace);
+    const bool led = spec.add_space_prefix, escapes = EscapesSpaces(spec);
+    if (escapes) {
+      out += fmt::format(R"(  "normalizer": {{"type": "Sequence", "normalizers": [{}{}]}},)"
+                         "\n",
+                         led ? R"({"type": "Prepend", "prepend": "▁"}, )" : "", kReplace);
+    } else {
+      out += "  \"normalizer\": null,\n";
+    }
     out += "  \"pre_tokenizer\": null,\n";
     out += fmt::format(
-        R"(  "decoder": {{"type": "Sequence", "decoders": [{{"type": "Replace", "pattern": )"
-        R"({{"String": "▁"}}, "content": " "}}, {{"type": "ByteFallback"}}, )"
+        R"(  "decoder": {{"type": "Sequence", "decoders": [{}{{"type": "ByteFallback"}}, )"
         R"({{"type": "Fuse"}}{}]}},)"
         "\n",
+        escapes ? R"({"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, )" : "",
         led ? R"(, {"type": "Strip", "content": " ", "start": 1, "stop": 0})" : "");
   }
   AppendTemplate(spec, out);

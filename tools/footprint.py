@@ -115,8 +115,8 @@ def make(build, runs):
         [name for name in needed(build / "kvasir") if name in loaded(build / "kvasir")])
     return "\n".join([
         "# Size, start, and what is linked", "",
-        "Written by `python3 tools/footprint.py --build build/release --write` on a "
-        f"{processor()}, {os.cpu_count()} cores.", "",
+        "Written by `python3 tools/footprint.py --build build/release --write` on a machine with "
+        f"{os.cpu_count()}", f"cores, {processor()}.", "",
         "## Size", "", "| file, stripped | MiB |", "|---|---|", *size_rows(build), "",
         "## Start", "",
         f"Medians of {runs} runs, process start to exit. Cold: the program, its libraries and",

@@ -38,10 +38,10 @@ struct GgufTensor {
   std::span<const std::byte> data;  // Exactly the tensor's bytes; may be unaligned in memory.
 };
 
-// Owner of the mapping, if it came from a file or owned bytes; movable, and views stay valid then. Immutable, so
-// thread-safe. The file must not be shortened while it is open.
-// Invariants: names are unique, 1..64 bytes of UTF-8 without NUL; tensors lie inside the bytes,
-// aligned, and do not overlap; memory held is a small multiple of the file's size at most.
+// Owner of the mapping, if it came from a file or owned bytes; movable, and views stay valid then.
+// Immutable, so thread-safe. The file must not be shortened while it is open. Invariants: names are
+// unique, 1..64 bytes of UTF-8 without NUL; tensors lie inside the bytes, aligned, and do not
+// overlap; memory held is a small multiple of the file's size at most.
 class GgufFile {
  public:
   // kIo if the file cannot be read, kBadData (naming file, value, what is allowed and offset) if

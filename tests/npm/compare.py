@@ -4,7 +4,7 @@
 usage: compare.py --program ENCODE_TEXTS --kvasir KVASIR --folder FOLDER [--count N] [--seed S]
 
 Installs the packages of package.json into FOLDER (npm), makes N mixed-language texts, and prints
-the first differences. Exit status 1 if there is one. The last vocabulary is one that `kvasir train`
+the first differences. Exit status 1 if there is one. The last vocabularies: one that `kvasir train`
 learns from texts of the same kind, and the bundled one. Of each also tokenizer.json itself is read:
 the published file, or the one that `kvasir convert` writes.
 """

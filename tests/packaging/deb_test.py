@@ -63,9 +63,7 @@ class DebTest(unittest.TestCase):
                                    "1", cwd="/"))
 
     def test_the_service_starts_what_is_installed(self):
-        unit = (self.tree / "lib/systemd/system/kvasir.service")
-        if not unit.exists():
-            unit = self.tree / "usr/lib/systemd/system/kvasir.service"
+        unit = self.tree / "usr/lib/systemd/system/kvasir.service"
         text = unit.read_text(encoding="utf-8")
         program = re.search(r"ExecStart=/(\S+) serve", text)[1]
         self.assertTrue((self.tree / program).exists())
@@ -81,8 +79,8 @@ class DebTest(unittest.TestCase):
                      ".SS kvasir cache plan"):
             self.assertIn(part, manual)
         if shutil.which("groff"):
-            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-Wbreak", "-k"], input=manual.encode(),
-                                  capture_output=True, check=False)
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-Wbreak", "-k"],
+                                  input=manual.encode(), capture_output=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, b""))
         bash = self.tree / "usr/share/bash-completion/completions/kvasir"
         for words, expected in ((["kvasir", "gen"], "generate"),

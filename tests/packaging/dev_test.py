@@ -67,7 +67,7 @@ class DevTest(unittest.TestCase):
         for system in ('ID=ubuntu\nVERSION_ID="22.04"\n', 'ID=debian\nVERSION_ID="11"\n',
                        'ID=fedora\nID_LIKE=debian\nVERSION_ID="12"\n', ""):
             self.system(system)
-            for command in ("demo", "build", "test", "bench", "lint", "nightly"):
+            for command in ("demo", "build", "test", "package", "bench", "lint", "nightly"):
                 status, out, _, calls = self.dev(command)
                 self.assertEqual(status, 1, (system, command))
                 self.assertEqual(calls, [], (system, command))
@@ -162,7 +162,7 @@ class DevTest(unittest.TestCase):
     def test_help_and_unknown_commands(self):
         status, out, _, calls = self.dev("help")
         self.assertEqual((status, calls), (0, []))
-        for command in ("demo", "build", "test", "bench", "lint", "nightly"):
+        for command in ("demo", "build", "test", "package", "bench", "lint", "nightly"):
             self.assertTrue(re.search(rf"^  {command}\b", out, re.MULTILINE), command)
         status, out, err, calls = self.dev("frobnicate")
         self.assertEqual((status, out, calls), (2, "", []))

@@ -46,10 +46,11 @@ std::size_t StepPacer::Budget(std::size_t texts) const {
   if (most_time_ == 0) return most;
   const double plain = PlainTime(texts);
   std::size_t prompts = kUnknownTokens;
-  if (plain > 0 && prompt_token_us_ > 0) {
-    const double allowed = (most_time_ - 1) * plain / prompt_token_us_;
-    prompts = static_cast<std::size_t>(
-        std::clamp(allowed, static_cast<double>(kLeastTokens), static_cast<double>(most)));
+  if (plain > 0 && added_tokens_ > 0) {
+    const double allowed = (most_time_ - 1) * plain * added_tokens_ / added_us_;
+    prompts = static_cast<std::size_t>(std::clamp(std::min(allowed, 2 * added_tokens_),
+                                                  static_cast<double>(kLeastTokens),
+                                                  static_cast<double>(most)));
   }
   return std::min(most, texts + prompts);
 }
@@ -63,8 +64,8 @@ void StepPacer::Took(std::size_t texts, std::size_t prompt_tokens, std::uint64_t
   }
   const double plain = PlainTime(texts);
   if (plain == 0) return;
-  constexpr double kLeastUs = 0.01;
-  Mix(prompt_token_us_, std::max(kLeastUs, (took - plain) / static_cast<double>(prompt_tokens)));
+  Mix(added_us_, std::max(1.0, took - plain));
+  Mix(added_tokens_, static_cast<double>(prompt_tokens));
 }
 
 }  // namespace kvasir::engine

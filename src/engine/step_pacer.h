@@ -16,9 +16,11 @@ struct StepPace {
   double most_time = 0;
 };
 
-// What a step takes without prompts is remembered for each power of two of texts, and what a token
-// of a prompt adds to it, both as moving means. So the same model on another machine, or another
-// model on this one, needs no other setting. Prompts always get some tokens. Single-threaded.
+// What a step takes without prompts is remembered for each power of two of texts, and what tokens
+// of prompts add to it, both as moving means. A few tokens may come almost free and many not, so
+// their number at most doubles from what was measured. So the same model on another machine, or
+// another model on this one, needs no other setting. Prompts always get some tokens.
+// Single-threaded.
 class StepPacer {
  public:
   StepPacer(const StepPace& pace, std::uint64_t step_tokens);
@@ -37,7 +39,9 @@ class StepPacer {
   const double most_time_;
   const std::size_t most_tokens_;
   std::array<double, 33> plain_us_ = {};  // By the number's bits.
-  double prompt_token_us_ = 0;            // 0: not known.
+  // Of steps with prompts; 0: not known.
+  double added_us_ = 0;
+  double added_tokens_ = 0;
 };
 
 }  // namespace kvasir::engine

@@ -38,6 +38,13 @@ TEST(StepPacer, LearnsHowMuchFitsIntoTheTime) {
   EXPECT_LT(pacer.Budget(7) - 7, prompts);
 }
 
+TEST(StepPacer, AFewFreeTokensDoNotPromiseMany) {
+  StepPacer pacer({.most_tokens = 400, .most_time = 2.5}, 512);
+  pacer.Took(8, 0, 1000);
+  pacer.Took(8, 16, 1001);
+  EXPECT_EQ(pacer.Budget(8), 8u + 32u);
+}
+
 TEST(StepPacer, OneLateStepIsNoNewMachine) {
   StepPacer pacer({.most_tokens = 400, .most_time = 2.5}, 512);
   for (int round = 0; round < 100; ++round) {

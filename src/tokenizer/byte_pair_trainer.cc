@@ -45,13 +45,15 @@ struct Pair {
 // Invariants:
 //   1. every pair's count is the number of times it stands in the texts;
 //   2. its places hold every slot where it begins, and maybe others, where it began once;
-//   3. the queue has an entry for every pair that occurs, of its count or, if that fell, a higher.
+//   3. the queue has an entry for every pair that occurs and was not passed over: of its count or,
+//      if that fell, of a higher one.
 class Words {
  public:
   static Result<Words> Make(const WordCounts& counts);
 
-  // Merges the most frequent pair and returns it, unless none occurs twice. `is_new(pair)` says
-  // whether it may be merged at all. merged: the id of its token; bytes: how many that stands for.
+  // Merges the most frequent pair into the token `merged`, which must be the next id, and returns
+  // it; nothing if none occurs twice. A pair for which is_new(pair) is false is passed over for
+  // good.
   template <typename IsNew>
   std::optional<Pair> MergeBest(TokenId merged, const IsNew& is_new);
 

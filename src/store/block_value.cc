@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -95,11 +96,13 @@ bool Decompress(std::span<const std::byte> packed, std::span<std::byte> bytes) {
 }  // namespace
 
 std::vector<std::byte> BeginBlockValue(const BlockIdentity& identity,
-                                       std::span<const std::byte> block) {
+                                       std::span<const std::byte> block,
+                                       std::vector<std::byte> room) {
   KV_CHECK(block.size() == identity.bytes);
   const Header header = HeaderOf(identity, Encoding::kRaw, block.size());
   const std::size_t head = HeadBytes(identity.tokens.size());
-  std::vector<std::byte> value;
+  std::vector<std::byte> value = std::move(room);
+  value.clear();
   value.reserve(head + block.size() + sizeof(Hash128));
   const auto append = [&value](std::span<const std::byte> bytes) {
     value.insert(value.end(), bytes.begin(), bytes.end());

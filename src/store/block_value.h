@@ -27,9 +27,10 @@ enum class Encoding : std::uint32_t {
 enum class Compression { kOff, kOn };
 
 // A value being made in two halves, so that the thread that owns the block only copies it: Begin
-// there, Finish on any other.
+// there, Finish on any other. room: of an earlier value, whose memory is used again.
 std::vector<std::byte> BeginBlockValue(const kvcache::BlockIdentity& identity,
-                                       std::span<const std::byte> block);
+                                       std::span<const std::byte> block,
+                                       std::vector<std::byte> room = {});
 // Compresses the payload, where it is asked for and saves an eighth at least, and writes the
 // checksum. Requires what BeginBlockValue returned.
 void FinishBlockValue(Compression compression, std::vector<std::byte>& value);

@@ -160,7 +160,9 @@ void QueuedStore::Account(const PendingRead& pending, const std::vector<StoredBl
 // ------------------------------------------------------------------ writing
 
 void QueuedStore::Put(const BlockIdentity& identity, std::span<const std::byte> block) {
-  const bool open = breaker_.Allows(std::chrono::steady_clock::now());
+  const auto now = std::chrono::steady_clock::now();
+  const bool open = breaker_.Allows(now);
+  std::vector<std::byte> room;
   {
     const std::lock_guard lock(mutex_);
     if (!open || stopping_ || stats_.queued_bytes + block.size() > options_.queue_bytes) {
@@ -168,10 +170,16 @@ void QueuedStore::Put(const BlockIdentity& identity, std::span<const std::byte> 
       return;
     }
     stats_.queued_bytes += block.size();
+    last_put_ = now;
+    if (!spare_.empty()) {
+      room = std::move(spare_.back());
+      spare_.pop_back();
+      spare_bytes_ -= room.capacity();
+    }
   }
   PendingPut put = {KeyOf(identity), {}};
   try {
-    put.value = BeginBlockValue(identity, block);
+    put.value = BeginBlockValue(identity, block, std::move(room));
   } catch (const std::bad_alloc&) {  // What is only worth keeping is not worth failing for.
   }
   {
@@ -198,13 +206,17 @@ QueuedStore::WriteBatch QueuedStore::TakeBatch() {
   return batch;
 }
 
+bool QueuedStore::IsTimeToWrite() const {
+  return stopping_ || flushing_ > 0 || stats_.queued_bytes >= options_.queue_bytes / 2 ||
+         std::chrono::steady_clock::now() - last_put_ >= kQuiet;
+}
+
 void QueuedStore::WriteLoop() {
   YieldToOthers();
   std::unique_lock lock(mutex_);
   while (true) {
-    write_wake_.wait(lock, [this] {
-      return stopping_ || !puts_.empty() || !touches_.empty() || !removals_.empty();
-    });
+    write_wake_.wait(lock, [this] { return stopping_ || HasWrites(); });
+    while (!IsTimeToWrite()) write_wake_.wait_for(lock, kQuiet);
     if (stopping_ && std::chrono::steady_clock::now() >= drain_until_) {
       stats_.dropped += puts_.size();
       puts_.clear();
@@ -223,6 +235,11 @@ void QueuedStore::WriteLoop() {
     lock.lock();
     writing_ = false;
     stats_.queued_bytes -= queued;
+    for (PendingPut& put : batch.puts) {
+      if (spare_bytes_ + put.value.capacity() > options_.queue_bytes) break;
+      spare_bytes_ += put.value.capacity();
+      spare_.push_back(std::move(put.value));
+    }
     written_.notify_all();
   }
 }
@@ -250,9 +267,11 @@ void QueuedStore::WriteNow(WriteBatch& batch) {
 
 bool QueuedStore::Flush(std::chrono::milliseconds most) {
   std::unique_lock lock(mutex_);
-  return written_.wait_for(lock, most, [this] {
-    return puts_.empty() && touches_.empty() && removals_.empty() && !writing_;
-  });
+  ++flushing_;
+  write_wake_.notify_one();
+  const bool done = written_.wait_for(lock, most, [this] { return !HasWrites() && !writing_; });
+  --flushing_;
+  return done;
 }
 
 }  // namespace kvasir::store

@@ -30,8 +30,9 @@ struct QueuedStoreOptions {
 };
 
 // Two threads of its own, one that reads and one that writes, so that a read waits for no write;
-// the writing one yields to every other thread of the machine. What cannot be queued, written in
-// time or believed is dropped and counted. Thread-safe.
+// the writing one yields to every other thread of the machine, and begins when blocks have stopped
+// coming for kQuiet, or half the queue is full. What cannot be queued, written in time or believed
+// is dropped and counted. Memory of the queue is kept and used again. Thread-safe.
 class QueuedStore : public kvcache::BlockStore {
  public:
   // kExhausted if the system starts no thread.
@@ -50,6 +51,8 @@ class QueuedStore : public kvcache::BlockStore {
                                            bool probe) override;
   std::chrono::microseconds patience() const override { return options_.patience; }
   kvcache::BlockStoreStats stats() const override;
+
+  static constexpr std::chrono::milliseconds kQuiet{200};
 
   // Waits until everything queued so far is written or dropped; false if it takes longer.
   bool Flush(std::chrono::milliseconds most);
@@ -82,6 +85,9 @@ class QueuedStore : public kvcache::BlockStore {
   void Account(const PendingRead& pending, const std::vector<kvcache::StoredBlock>& blocks,
                std::span<const BlockKey> refused, std::uint64_t bytes);
   WriteBatch TakeBatch();  // Under mutex_.
+  // Whether the writing thread should begin. Under mutex_.
+  bool IsTimeToWrite() const;
+  bool HasWrites() const { return !puts_.empty() || !touches_.empty() || !removals_.empty(); }
   void WriteNow(WriteBatch& batch);
   // Counts a fault, or that all is well.
   bool Settle(bool succeeded);
@@ -97,6 +103,10 @@ class QueuedStore : public kvcache::BlockStore {
   // Under the mutex:
   std::deque<PendingRead> reads_;
   std::deque<PendingPut> puts_;
+  std::vector<std::vector<std::byte>> spare_;  // Memory for values to come,
+  std::uint64_t spare_bytes_ = 0;              // at most queue_bytes.
+  std::chrono::steady_clock::time_point last_put_{};
+  int flushing_ = 0;  // Callers that wait for all to be written.
   std::vector<BlockKey> touches_;
   std::vector<BlockKey> removals_;
   bool writing_ = false;

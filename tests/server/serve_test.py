@@ -108,12 +108,23 @@ class ServeTest(unittest.TestCase):
 
     def test_an_answer_goes_on_from_its_given_beginning(self):
         with serving.Served() as server:
-            for fields in ({}, {"regex": "[春风花月江山]{12}"}, {"verse": {"form": "wujue"}}):
-                fields = {"prompt": "春", "seed": 5, "max_tokens": 40, **fields}
-                whole = server.complete(**fields)["choices"][0]["text"]
+            fields = {"prompt": "春", "seed": 5, "max_tokens": 40}
+            whole = server.complete(**fields)["choices"][0]["text"]
+            for given in (whole[:1], whole[:7]):
+                rest = server.complete(answer_prefix=given, **fields)["choices"][0]["text"]
+                self.assertEqual((given + rest)[:len(whole)], whole)
+            # Under a constraint a character may be written byte by byte: other draws follow then.
+            for constraint, pattern in (({"regex": "[春风花月江山]{12}"}, "[春风花月江山]{12}"),
+                                        ({"verse": {"form": "wujue"}}, "(.{5}，.{5}。){2}")):
+                whole = server.complete(**fields, **constraint)["choices"][0]["text"]
                 for given in (whole[:1], whole[:7]):
-                    rest = server.complete(answer_prefix=given, **fields)["choices"][0]["text"]
-                    self.assertEqual((given + rest)[:len(whole)], whole)
+                    rest = server.complete(answer_prefix=given, **fields, **constraint)
+                    self.assertRegex(given + rest["choices"][0]["text"].replace("\n", ""),
+                                     rf"\A{pattern}\Z")
+            status, _, text = server.ask("/v1/completions", {
+                "model": server.model, **fields, "regex": "[春风]{3}", "answer_prefix": "月"})
+            self.assertEqual(status, 400)
+            self.assertIn("answer_prefix", text.decode())
 
     def test_the_cache_tells_what_it_keeps(self):
         with serving.Served("--kv", "dtype=f16") as server:

@@ -72,7 +72,8 @@ def cells(row, results):
     yield f"{TITLES[row.kind]}, {row.size}, {row.dtype}"
     yield str(row.threads)
     yield f"{speed:,.0f}"
-    yield f"{median(found, rate):.1f} {'GB/s' if rate == 'gb_per_s' else 'GFLOP/s'}" if rate else "–"
+    unit = {"gb_per_s": "GB/s", "gflop_per_s": "GFLOP/s", None: ""}[rate]
+    yield f"{median(found, rate):.1f} {unit}" if rate else "–"
     yield f"{median(found, 'roof_share'):.0%}" if rate else "–"
     plain = dataclasses.replace(row, dtype="f32")
     pairs = [ours["tokens_per_s"] / other["tokens_per_s"]

@@ -53,8 +53,8 @@ target_compile_definitions(kvasir_flags INTERFACE KVASIR_SOURCE_DIR="${CMAKE_SOU
 
 # Makes a test program quicker to compile: what is tested is built as it is shipped, the tests' own
 # code need not be fast, and GoogleTest is read once a program instead of once a file. Not with a
-# compiler cache, which has no use for a header that a machine compiled; so both ways are used, and a
-# file that forgot an include is found.
+# compiler cache, which has no use for a header that a machine compiled; so both ways are used, and
+# a file that forgot an include is found.
 function(kvasir_quick_tests target)
   if(CMAKE_CXX_COMPILER_LAUNCHER)
     return()

@@ -36,7 +36,7 @@ TEST(RandomLlamaTest, RefusesShapesThatCannotBe) {
   EXPECT_EQ(huge.error().code, base::ErrorCode::kUsage);
 }
 
-// The contract, on every axis that does not need a trainer: grouped, multi-head and multi-query
+// The contract, the trainer's axis where there is one: grouped, multi-head and multi-query
 // attention, and what each family adds.
 TEST(RandomLlamaTest, VerifyFindsNothingWrongOnAnyAxis) {
   const model::LlamaConfig configs[] = {
@@ -72,12 +72,18 @@ TEST(RandomLlamaTest, VerifyFindsNothingWrongOnAnyAxis) {
   }
 }
 
-TEST(RandomLlamaTest, TheTrainerDoesNotKnowIt) {
-  const auto model = MakeRandomLlama(Small([](auto&) {}), 7);
+TEST(RandomLlamaTest, TheTrainerKnowsTheKindsItTrains) {
   base::ThreadTeam team(1);
-  const auto trainer = MakeTrainerForward(*model.value(), team);
-  ASSERT_TRUE(trainer);
-  EXPECT_EQ(trainer.value(), nullptr);
+  const auto knows = [&](const auto& change) {
+    const auto model = MakeRandomLlama(Small(change), 7);
+    return MakeTrainerForward(*model.value(), team).value() != nullptr;
+  };
+  EXPECT_TRUE(knows([](auto&) {}));
+  EXPECT_FALSE(knows([](auto& c) {
+    c.family = model::LlamaFamily::kQwen2;
+    c.rope.pairing = model::PairingOf(c.family);
+    c.qkv_bias = true;
+  }));
 }
 
 }  // namespace

@@ -174,7 +174,8 @@ TEST_F(ConvertFileTest, RefusesBadInput) {
   Refused(Convert("model.bin", "out.gguf"), ErrorCode::kUsage, "holds no vocabulary");
   Refused(Convert("model.bin", "out.gguf", {}, "missing.bin"), ErrorCode::kIo, "missing.bin");
   Refused(Convert("model.bin", "out.bin", {}, "tok.bin"), ErrorCode::kUsage, "written are GGUF");
-  Refused(Convert("model.bin", "out.safetensors", {}, "tok.bin"), ErrorCode::kUsage, "written are GGUF");
+  Refused(Convert("model.bin", "out.safetensors", {}, "tok.bin"), ErrorCode::kUsage,
+          "written are GGUF");
   Refused(Convert("model.bin", "out.gguf", {}, "model.bin"), ErrorCode::kBadData, "model.bin");
   Refused(Convert("tok.bin", "out.gguf", {}, "tok.bin"), ErrorCode::kBadData, "tok.bin");
   // The model's five rows and the tokenizer's six tokens, or seven.

@@ -1,4 +1,4 @@
-"""Writes GGUF files (version 3) for tests, reads their metadata, and byte-level pieces in GPT-2's alphabet."""
+"""GGUF files (version 3) for tests: written, their metadata read; pieces in GPT-2's alphabet."""
 
 import math
 import struct

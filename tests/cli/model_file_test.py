@@ -16,7 +16,7 @@ class ModelFileTest(program.CliTest):
         for path, why in ((self.path("missing.gguf"), "No such file"),
                           (self.path("empty", ""), "empty"),
                           (self.path("text", "春风" * 50), "GGUF|magic"),
-                          (self.home, "regular file"),
+                          (self.home, "folder without config.json"),
                           ("/dev/null", "regular file")):
             for run in self.RUNS:
                 self.refused(1, why, *run, "-m", path)

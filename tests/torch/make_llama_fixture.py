@@ -7,7 +7,8 @@ Tiny models with random weights, run forward over two sequences in float64; for 
 also the gradients of the mean cross-entropy of each token from those before it, and the size of
 the terms that each gradient is a sum of. src/model/llama_torch_test.cc and
 src/training/llama_torch_test.cc read them. Files are text: "kind name count", then count numbers,
-again and again. Needs PyTorch; the test does not. Nothing here is shared with the program under test.
+again and again. Needs PyTorch; the test does not. Nothing here is shared with the program under
+test.
 """
 
 import argparse

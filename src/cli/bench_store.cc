@@ -81,6 +81,9 @@ class StoreBench {
     for (std::uint64_t i = 0; i < bench_.flags.repetitions; ++i) {
       const engine::GenerateRequest request = Ask(tokens, i);
       KV_TRY(auto blocks, store::OpenStore(settings_));
+      // As of a server that runs: its queue's memory has been used.
+      KV_TRY(Run(Ask(tokens, ~i), blocks.get()));
+      (void)blocks->Flush(std::chrono::seconds(60));
       std::optional<Timed> without;
       if (i % 2 == 0) {
         KV_TRY(without, Run(request, nullptr));
@@ -184,12 +187,19 @@ base::Result<Rows> RunBenchStore(const Bench& bench) {
   store::StoreSettings settings;
   KV_TRY(settings.address, store::ParseStoreAddress(address));
   settings.queue.patience = std::chrono::seconds(20);
-  settings.queue.queue_bytes = std::uint64_t{4} << 30;
+  // The default, unless a prompt is larger than half of it: nothing is to be dropped.
+  const std::vector<std::uint64_t> lengths = bench.TokensOr({bench.shape().context - 2});
+  const kvcache::CacheGeometryOptions shape = bench.shape().Cache(16, bench.policy);
+  for (const std::uint64_t tokens : lengths) {
+    KV_TRY(const auto geometry, kvcache::CacheGeometry::Make(shape));
+    settings.queue.queue_bytes =
+        std::max(settings.queue.queue_bytes, 2 * geometry.HeldBytes(tokens));
+  }
   settings.queue.compression =
       bench.flags.compress ? store::Compression::kOn : store::Compression::kOff;
   StoreBench store(bench, vocabulary, settings);
   Rows rows;
-  for (const std::uint64_t tokens : bench.TokensOr({bench.shape().context - 2})) {
+  for (const std::uint64_t tokens : lengths) {
     if (tokens < 16 || tokens + 2 > bench.shape().context) {
       return MakeError(ErrorCode::kUsage,
                        "--tokens {}: a block of 16 to the context less 2, {}, can be stored",

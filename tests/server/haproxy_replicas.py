@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two servers with one Redis behind HAProxy, set up by packaging/operate: texts that begin alike
-meet at one server, the other knows their blocks from the store, and one that is killed takes its own
-streams with it only. Run by ./dev nightly: HAProxy is needed."""
+meet at one server, the other knows their blocks from the store, and one that is killed takes its
+own streams with it only. Run by ./dev nightly: HAProxy is needed."""
 
 import http.client
 import json

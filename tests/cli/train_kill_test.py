@@ -8,6 +8,7 @@ KVASIR_KILL_SEED.
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -45,6 +46,12 @@ class TrainKillTest(program.CliTest):
         lines = path.read_bytes().split(b"\n")[1:-1]
         return [int(line.split(b"\t")[0]) for line in lines]
 
+    def same_end(self, steps, resumed_from):
+        for name in ("gguf", "ckpt/last.kvckpt", "gguf.report/samples.jsonl"):
+            self.assertEqual((self.home / f"cut.{name}").read_bytes(),
+                             (self.home / f"whole.{name}").read_bytes(), (name, resumed_from))
+        self.assertEqual(self.logged("cut.gguf.log"), list(range(1, steps + 1)))
+
     def test_killed_at_any_moment(self):
         draw = random.Random(SEED)
         print(f"KVASIR_KILL_SEED={SEED} KVASIR_KILLS={KILLS}")
@@ -75,14 +82,13 @@ class TrainKillTest(program.CliTest):
                 self.assertEqual(after[0], 1)
             if after:
                 resumed_from.append(after[-1] - after[-1] % CHECKPOINT_EVERY)
-            if status == 0:
-                break
+            if status == 0:  # It came to its end: once more from the start.
+                self.same_end(steps, resumed_from)
+                shutil.rmtree(self.home / "cut.ckpt")
+                resumed_from = []
         self.kvasir(*cut, "--steps", steps, *(
             ("--resume",) if (self.home / "cut.ckpt/last.kvckpt").exists() else ()))
-        for name in ("gguf", "ckpt/last.kvckpt", "gguf.report/samples.jsonl"):
-            self.assertEqual((self.home / f"cut.{name}").read_bytes(),
-                             (self.home / f"whole.{name}").read_bytes(), (name, resumed_from))
-        self.assertEqual(self.logged("cut.gguf.log"), list(range(1, steps + 1)))
+        self.same_end(steps, resumed_from)
 
     def test_at_most_the_steps_since_the_checkpoint_are_lost(self):
         text = self.path("text", "春风花月江山水，。\n" * 200)

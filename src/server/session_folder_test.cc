@@ -87,7 +87,7 @@ TEST_F(SessionFolderTest, ASaltKeepsOthersOut) {
 TEST_F(SessionFolderTest, WhatIsNotAllowedIsSaid) {
   for (const char* body :
        {"", "[]", "{}", R"({"action":"x"})", R"({"action":"save"})",
-        R"({"action":"save","prompt":""})", R"({"action":"save","prompt":[999999]})",
+        R"({"action":"save","prompt":[]})", R"({"action":"save","prompt":[999999]})",
         R"({"action":"save","prompt":["a","b"]})", R"({"action":"load","prompt":"a"})",
         R"({"action":"load","x":1})"}) {
     EXPECT_EQ(StatusOf("a", body), 400) << body;

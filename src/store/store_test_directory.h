@@ -2,7 +2,6 @@
 #ifndef KVASIR_STORE_STORE_TEST_DIRECTORY_H_
 #define KVASIR_STORE_STORE_TEST_DIRECTORY_H_
 
-
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

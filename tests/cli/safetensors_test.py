@@ -155,7 +155,7 @@ class SafetensorsTest(program.CliTest):
         self.refused(2, "its own", "convert", folder, out, "--tokenizer", folder)
         self.refused(2, "is a folder", "convert", folder, self.path("x.safetensors"), "--format",
                      "safetensors")
-        self.refused(1, "directory", "generate", "-m", self.home, "-p", "a")
+        self.refused(1, "without config.json", "generate", "-m", self.home, "-p", "a")
         for command in (("generate", "-p", "a"), ("inspect",)):
             flags = ("-m", self.path("no")) if command[0] == "generate" else (self.path("no"),)
             self.refused(1, "no", *command, *flags)

@@ -1,8 +1,10 @@
 #include "model/any_model_file.h"
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,16 @@ class HeldBytes : public base::FileBytes {
 }  // namespace
 
 base::Result<formats::GgufFile> OpenAnyModelFile(base::Env& env, const std::string& path) {
-  if (!IsHfFolder(env, path)) return formats::GgufFile::Open(env, path);
+  if (!IsHfFolder(env, path)) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) {
+      return base::MakeError(base::ErrorCode::kIo,
+                             "'{}' is a folder without config.json; a model's folder holds it, "
+                             "tokenizer.json and model.safetensors",
+                             path);
+    }
+    return formats::GgufFile::Open(env, path);
+  }
   KV_TRY(auto bytes, GgufOfHfFolder(env, path));
   return formats::GgufFile::Own(std::make_unique<HeldBytes>(std::move(bytes)), path);
 }

@@ -27,6 +27,15 @@ ApiError About(std::string field, const base::Error& error) {
   return told;
 }
 
+// The field that an engine's refusal is about: settings that only a vocabulary of this size can
+// judge, else the text itself.
+std::string FieldAtFault(const sampling::SamplingOptions& sampling, std::uint64_t vocab,
+                         std::string text) {
+  if (sampling.top_k > vocab) return "top_k";
+  const auto& bias = sampling.logit_bias;
+  return !bias.empty() && bias.rbegin()->first >= vocab ? "logit_bias" : std::move(text);
+}
+
 }  // namespace
 
 std::string Fingerprint(const base::Hash128& weights, std::string_view cache_policy) {
@@ -240,7 +249,11 @@ ApiResult<std::shared_ptr<Answer>> ModelService::Complete(std::string_view body,
   for (auto& ids : prompts) {
     request.generate.prompt = std::move(ids);
     const auto checked = engine::CheckRequest(request.generate, model_.shape());
-    if (!checked) return About(chat ? "messages" : "prompt", checked.error());
+    if (!checked) {
+      return About(FieldAtFault(request.generate.sampling, model_.shape().vocab,
+                                chat ? "messages" : "prompt"),
+                   checked.error());
+    }
     answer->requests.push_back(request);
   }
   return std::shared_ptr<Answer>(std::move(answer));
@@ -260,7 +273,8 @@ ApiResult<std::shared_ptr<Answer>> ModelService::Next(std::string_view body,
   request.generate.max_tokens = 1;
   request.generate.sampling = call.sampling;
   if (const auto checked = engine::CheckRequest(request.generate, model_.shape()); !checked) {
-    return About("prompt", checked.error());
+    return About(FieldAtFault(request.generate.sampling, model_.shape().vocab, "prompt"),
+                 checked.error());
   }
   auto answer = std::make_shared<NextAnswer>(std::move(call), options_.id, vocabulary(), drawable_);
   answer->requests.push_back(std::move(request));

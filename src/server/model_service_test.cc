@@ -119,8 +119,13 @@ TEST_F(ModelServiceTest, RefusalsHaveTheRightStatus) {
   };
   EXPECT_EQ(status(R"({"model":"gpt-4","prompt":"春"})"), 404);
   EXPECT_EQ(status(R"({"model":"tiny","prompt":[99999]})"), 400);
-  EXPECT_EQ(status(R"({"model":"tiny","prompt":"春","top_k":99999})"), 400);
-  EXPECT_EQ(status(R"({"model":"tiny","prompt":"春","logit_bias":{"99999":1}})"), 400);
+  for (const std::string field : {R"("top_k":99999)", R"("logit_bias":{"99999":1})"}) {
+    const auto answer =
+        service_->Complete(R"({"model":"tiny","prompt":"春",)" + field + "}", false, "c");
+    ASSERT_FALSE(answer) << field;
+    EXPECT_EQ(answer.error().status, 400);
+    EXPECT_EQ(answer.error().param, field.substr(1, field.find(':') - 2));  // Its name.
+  }
   std::string longer = R"({"model":"tiny","prompt":")";
   for (int i = 0; i < 65; ++i) longer += "春";
   const auto answer = service_->Complete(longer + "\"}", false, "c");

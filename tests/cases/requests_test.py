@@ -224,7 +224,7 @@ class RequestsTest(running.CaseTest):
             reply = self.talk(server, POST % JSON, *parts)
             self.assertRegex(reply, rb"\AHTTP/1.1 413 ", parts[0][:60])
             self.assertEqual(server.ask("/health")[0], 200)
-        self.assertLess(server.memory_kib() - before, 16 * 1024)
+        self.assertLess(server.memory_kib() - before, 64 * 1024)
         # At the limit it is a body like any other, of whatever length its chunks are.
         body = json.dumps({"model": server.model, "prompt": "a", "max_tokens": 1}).encode()
         body += b" " * (3000 - len(body))
@@ -241,7 +241,7 @@ class RequestsTest(running.CaseTest):
         self.assertEqual(server.ask("/tokenize", {"text": "a" * 9000})[0], 200)
 
     def test_c85_a_body_that_does_not_come_is_not_waited_for(self):
-        server = self.serve("--request-seconds", "1")
+        server = self.serve("--request-seconds", "2")
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as idle:
             idle.sendall(POST % JSON + b'Content-Length: 100\r\n\r\n{"mod')
             self.assertEqual(server.complete(prompt="a", max_tokens=1)["usage"]
@@ -258,11 +258,11 @@ class RequestsTest(running.CaseTest):
         flood = b"".join(b"X-%d: y\r\n" % i for i in range(10000))
         self.assertRegex(self.talk(server, b"GET /health HTTP/1.1\r\nHost: localhost\r\n", flood,
                                    b"\r\n"), rb"\AHTTP/1.1 431 ")
-        self.assertLess(server.memory_kib() - before, 16 * 1024)
+        self.assertLess(server.memory_kib() - before, 64 * 1024)
         self.assertEqual(server.ask("/health")[0], 200)
 
     def test_c87_clients_that_send_a_byte_now_and_then_are_cut_off(self):
-        server = self.serve("--request-seconds", "1")
+        server = self.serve("--request-seconds", "2")
         slow = [socket.create_connection(("127.0.0.1", server.port), timeout=20)
                 for _ in range(50)]
         for client in slow:

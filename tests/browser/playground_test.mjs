@@ -100,8 +100,18 @@ const checks = {
     await write(page);
     const lines = (await written(page)).split(/[，。↵]+/).filter(Boolean);
     assert.equal(lines.map((line) => line[0]).join(""), "春眠不觉");
+    // Another character in the first line: the form holds on.
+    const before = [...await written(page)];
     await page.locator(".token").nth(3).click();
-    assert.ok(await page.locator("#alternatives-list button").first().isDisabled());
+    const others = page.locator("#alternatives-list button:not(.chosen):not(:disabled)");
+    const han = others.filter({ hasText: /\p{Script=Han}/u }).first();
+    const chosen = (await han.locator(".char").textContent()).trim();
+    await han.click();
+    await page.waitForFunction(() => document.querySelector(".token.hand"));
+    await ended(page);
+    const after = await written(page);
+    assert.equal([...after].slice(0, 4).join(""), before.slice(0, 3).join("") + chosen);
+    assert.equal(after.split(/[，。↵]+/).filter(Boolean).map((line) => line[0]).join(""), "春眠不觉");
     await page.selectOption("#set-kind", "verse");
     await set(page, "heads", "");
     await page.selectOption("#set-form", "wujue");
@@ -175,6 +185,8 @@ const checks = {
     assert.match(await page.textContent("#status"), /[1-9]\d* of 40 prompt tokens from the cache/);
     await page.waitForSelector("#cache-blocks .block.hit");
     assert.match(await page.textContent("#cache-facts"), /dtype=f32/);
+    await page.waitForSelector("#cache-blocks .block.kept.hit");  // The prompt's, left for the next.
+    assert.match(await page.locator(".block.kept.hit").first().getAttribute("title"), /f32, .*hits: [1-9]/);
     await page.locator("section.cache").screenshot({ path: path.join(folder, "cache.png") });
     await page.click("[data-group=access] summary");
     await set(page, "cache_salt", "another");

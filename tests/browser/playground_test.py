@@ -22,7 +22,7 @@ FOLDER = pathlib.Path(os.environ.get("KVASIR_NPM", ROOT / "build" / "npm"))
 MODEL = ROOT / "models" / "tang-lesson.gguf"
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-MAX_BYTES = 60 * 1024
+MAX_BYTES = 64 * 1024
 NAMESPACE = "http://www.w3.org/2000/svg"  # A name, which nothing asks for.
 
 

@@ -54,7 +54,8 @@ def main():
         parser.add_argument(name, required=True)
     parser.add_argument("--steps", type=int, default=600)
     flags = parser.parse_args()
-    print("| keys and values | parameters | cache bytes a token | of a full context | held-out loss |")
+    print("| keys and values | parameters | cache bytes a token | of a full context | "
+          "held-out loss |")
     print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for name, kv_heads, window in VARIANTS:

@@ -79,10 +79,11 @@ TEST(RandomLlamaTest, TheTrainerKnowsTheKindsItTrains) {
     return MakeTrainerForward(*model.value(), team).value() != nullptr;
   };
   EXPECT_TRUE(knows([](auto&) {}));
+  EXPECT_TRUE(knows([](auto& c) { c.windows = {7, 0}; }));
   EXPECT_FALSE(knows([](auto& c) {
-    c.family = model::LlamaFamily::kQwen2;
+    c.family = model::LlamaFamily::kQwen3;
     c.rope.pairing = model::PairingOf(c.family);
-    c.qkv_bias = true;
+    c.head_norms = true;
   }));
 }
 

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +21,7 @@
 #include "base/aligned.h"
 #include "base/philox.h"
 #include "base/thread_team.h"
+#include "eval/speed.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_matrix.h"
 #include "kernels/roofs.h"
@@ -141,15 +141,9 @@ class Step {
 
 template <typename Work>
 double Seconds(std::size_t times, const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const eval::Stopwatch watch;
   for (std::size_t i = 0; i < times; ++i) work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
-         static_cast<double>(times);
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
+  return watch.Seconds() / static_cast<double>(times);
 }
 
 bool Measure(const Shape& shape, std::size_t repetitions) {
@@ -172,9 +166,9 @@ bool Measure(const Shape& shape, std::size_t repetitions) {
     fmt::print(
         "{:9} {:6.1f} MB  {} thread{}  products {:8.1f} us {:6.1f} GB/s   read {:8.1f} us "
         "{:6.1f} GB/s   share {:.0f} %{}\n",
-        shape.name, 1e3 * gigabytes, threads, threads == 1 ? " " : "s", 1e6 * Median(products),
-        gigabytes / Median(products), 1e6 * Median(reads), gigabytes / Median(reads),
-        100 * Median(shares), sum == 1 ? " " : "");
+        shape.name, 1e3 * gigabytes, threads, threads == 1 ? " " : "s",
+        1e6 * eval::Median(products), gigabytes / eval::Median(products), 1e6 * eval::Median(reads),
+        gigabytes / eval::Median(reads), 100 * eval::Median(shares), sum == 1 ? " " : "");
   }
   return true;
 }

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include "base/aligned.h"
 #include "base/philox.h"
 #include "base/thread_team.h"
+#include "eval/speed.h"
 #include "kernels/attention.h"
 #include "kernels/kv_address.h"
 #include "kernels/targets.h"
@@ -147,11 +147,6 @@ class Run {
   AttentionArgs args_;
 };
 
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
 bool Measure(const Shape& shape, std::size_t positions, std::size_t repetitions,
              std::size_t queries) {
   std::vector<std::unique_ptr<Run>> runs;
@@ -168,22 +163,21 @@ bool Measure(const Shape& shape, std::size_t positions, std::size_t repetitions,
     for (std::size_t i = 0; i < repetitions; ++i) {
       for (std::size_t r = 0; r < runs.size(); ++r) {
         runs[r]->Step(team);
-        const auto start = std::chrono::steady_clock::now();
+        const eval::Stopwatch watch;
         runs[r]->Step(team);
-        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-        seconds[r].push_back(time.count());
-        ratios[r].push_back(time.count() / seconds[0].back());
+        seconds[r].push_back(watch.Seconds());
+        ratios[r].push_back(seconds[r].back() / seconds[0].back());
       }
     }
     fmt::print("{} heads over {} of {}, {} layers, {} positions, {} queries, {} threads, {}\n",
                shape.heads, shape.kv_heads, shape.head_dim, shape.layers, positions, queries,
                threads, CurrentTargetName());
     for (std::size_t r = 0; r < runs.size(); ++r) {
-      const double time = Median(seconds[r]);
+      const double time = eval::Median(seconds[r]);
       fmt::print("  K {:16} V {:4}  {:9.1f} us  {:6.2f} MB  {:6.2f} GB/s  {:5.3f} of f32's time\n",
                  KvTypeName(kTypes[r].k), KvTypeName(kTypes[r].v), time * 1e6,
                  static_cast<double>(runs[r]->bytes()) * 1e-6,
-                 static_cast<double>(runs[r]->bytes()) / time * 1e-9, Median(ratios[r]));
+                 static_cast<double>(runs[r]->bytes()) / time * 1e-9, eval::Median(ratios[r]));
     }
   }
   return true;

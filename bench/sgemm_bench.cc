@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -25,9 +24,10 @@
 
 #include "base/aligned.h"
 #include "base/philox.h"
+#include "base/thread_team.h"
+#include "eval/speed.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_matrix.h"
-#include "kernels/roofs.h"
 #include "kernels/targets.h"
 
 namespace {
@@ -71,15 +71,10 @@ base::AlignedArray<float> Values(std::size_t count, std::uint32_t stream) {
   return values;
 }
 
-double Seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
+double Seconds(std::size_t times, const std::function<void()>& work) {
+  const eval::Stopwatch watch;
+  for (std::size_t i = 0; i < times; ++i) work();
+  return watch.Seconds() / static_cast<double>(times);
 }
 
 // One product with its operands. Weights lie [n][k] (forward and input gradients: as the model file
@@ -162,16 +157,6 @@ class Run {
   MatmulArgs args_;
 };
 
-double PeakGflops() {
-  double best = 0;
-  for (int i = 0; i < 5; ++i) {
-    double flops = 0;
-    const double seconds = Seconds([&] { flops = RunFmaChains(2'000'000).flops; });
-    best = std::max(best, flops / seconds * 1e-9);
-  }
-  return best;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -188,7 +173,8 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "sgemm_bench [REPETITIONS]: at least 1\n");
     return 1;
   }
-  const double peak = PeakGflops();
+  base::ThreadTeam team(1);
+  const double peak = eval::MeasureFmaRoof(5, team);
   fmt::print("{}, multiply-add peak {:.0f} GFLOP/s, oneDNN {}.{}.{}\n", CurrentTargetName(), peak,
              dnnl_version()->major, dnnl_version()->minor, dnnl_version()->patch);
   double ours_all = 0, theirs_all = 0, flops_all = 0;
@@ -202,17 +188,11 @@ int main(int argc, char** argv) {
     const auto times = static_cast<std::size_t>(1 + peak * 1e9 * 0.01 / run.flops());
     std::vector<double> ours, theirs, ratios;
     for (std::size_t i = 0; i < repetitions; ++i) {
-      ours.push_back(Seconds([&] {
-                       for (std::size_t t = 0; t < times; ++t) run.Ours();
-                     }) /
-                     static_cast<double>(times));
-      theirs.push_back(Seconds([&] {
-                         for (std::size_t t = 0; t < times; ++t) run.Theirs();
-                       }) /
-                       static_cast<double>(times));
+      ours.push_back(Seconds(times, [&] { run.Ours(); }));
+      theirs.push_back(Seconds(times, [&] { run.Theirs(); }));
       ratios.push_back(theirs.back() / ours.back());
     }
-    const double we = Median(ours), they = Median(theirs);
+    const double we = eval::Median(ours), they = eval::Median(theirs);
     ours_all += we;
     theirs_all += they;
     flops_all += run.flops();
@@ -221,7 +201,7 @@ int main(int argc, char** argv) {
         "  ratio {:.2f}\n",
         product.name, product.m, product.n, product.k, run.flops() / we * 1e-9,
         run.flops() / we * 1e-7 / peak, run.flops() / they * 1e-9, run.flops() / they * 1e-7 / peak,
-        Median(ratios));
+        eval::Median(ratios));
   }
   fmt::print("all, each once: ours {:.1f} GFLOP/s, oneDNN {:.1f}, ratio {:.2f}\n",
              flops_all / ours_all * 1e-9, flops_all / theirs_all * 1e-9, theirs_all / ours_all);

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/test_directory.h"
+
 namespace kvasir::corpus {
 namespace {
 
@@ -16,13 +18,7 @@ using ::testing::HasSubstr;
 
 class PoemPackageTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "kvasir_package_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-    fs::create_directories(root_ / "dist/quantangshi");
-  }
-  void TearDown() override { fs::remove_all(root_); }
+  void SetUp() override { fs::create_directories(root_ / "dist/quantangshi"); }
 
   std::string Write(const std::string& name, const std::string& contents) {
     const fs::path path = root_ / "dist/quantangshi" / name;
@@ -40,7 +36,8 @@ class PoemPackageTest : public ::testing::Test {
                         Simplifier::Open("t2s.json").value());
   }
 
-  fs::path root_;
+  const base::TestDirectory directory_;
+  const fs::path root_ = directory_.path();
 };
 
 TEST_F(PoemPackageTest, ListsOnePeriodByNumber) {

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "base/faulty_env.h"
+#include "base/test_directory.h"
+#include "corpus/test_poems.h"
 
 namespace kvasir::corpus {
 namespace {
@@ -28,13 +30,9 @@ std::string ReadAll(const fs::path& path) {
 class TangCorpusTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "kvasir_tang_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
     package_ = root_ / "package";
     fs::create_directories(package_ / "dist/quantangshi");
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   void Write(const std::string& name, const std::string& contents) {
     std::ofstream(package_ / "dist/quantangshi" / name, std::ios::binary) << contents;
@@ -53,28 +51,10 @@ class TangCorpusTest : public ::testing::Test {
   }
 
   base::Env& env_ = base::Env::Default();
-  fs::path root_;
+  const base::TestDirectory directory_;
+  const fs::path root_ = directory_.path();
   fs::path package_;
 };
-
-// Line i of a poem is five times the i-th of four characters.
-std::string Quatrain(const std::vector<std::string>& characters) {
-  std::string poem;
-  for (std::size_t line = 0; line < 4; ++line) {
-    for (int i = 0; i < 5; ++i) poem += characters[line];
-    poem += line % 2 == 0 ? "，" : "。";
-  }
-  return poem;
-}
-
-std::string Json(const std::vector<std::string>& poems) {
-  std::string json = "[";
-  for (const std::string& poem : poems) {
-    if (json.size() > 1) json += ",";
-    json += R"({"author":"x","paragraphs":[")" + poem + R"("]})";
-  }
-  return json + "]";
-}
 
 TEST_F(TangCorpusTest, KeepsWhatTheRulesKeep) {
   const std::string kept = Quatrain({"山", "水", "花", "月"});

@@ -9,7 +9,9 @@
 #include <sstream>
 
 #include "base/faulty_env.h"
+#include "base/test_directory.h"
 #include "corpus/copy_filter.h"
+#include "corpus/test_poems.h"
 
 namespace kvasir::corpus {
 namespace {
@@ -18,32 +20,10 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A poem whose lines are five times each of four characters.
-std::string Quatrain(const std::vector<std::string>& characters) {
-  std::string poem;
-  for (std::size_t line = 0; line < 4; ++line) {
-    for (int i = 0; i < 5; ++i) poem += characters[line];
-    poem += line % 2 == 0 ? "，" : "。";
-  }
-  return poem;
-}
-
-std::string Json(const std::vector<std::string>& poems) {
-  std::string json = "[";
-  for (const std::string& poem : poems) {
-    if (json.size() > 1) json += ",";
-    json += R"({"paragraphs":[")" + poem + R"("]})";
-  }
-  return json + "]";
-}
-
 // A made-up package: poem 7 of its Tang poems is held out.
 class VerseCorpusTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "kvasir_verse_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
     fs::create_directories(root_ / "package/dist/quantangshi");
     std::vector<std::string> tang;
     const char* characters[] = {"甲", "乙", "丙", "丁", "戊", "己", "庚", "辛", "壬"};
@@ -51,7 +31,6 @@ class VerseCorpusTest : public ::testing::Test {
     tang[7] = kHeldOut;
     Write("poet.tang.0.json", Json(tang));
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   void Write(const std::string& name, const std::string& contents) {
     std::ofstream(root_ / "package/dist/quantangshi" / name, std::ios::binary) << contents;
@@ -61,7 +40,8 @@ class VerseCorpusTest : public ::testing::Test {
   }
 
   inline static const std::string kHeldOut = Quatrain({"春", "夏", "秋", "冬"});
-  fs::path root_;
+  const base::TestDirectory directory_;
+  const fs::path root_ = directory_.path();
 };
 
 TEST_F(VerseCorpusTest, CountsEverySongPoemUnderOneRule) {

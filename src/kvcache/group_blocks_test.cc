@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/test_directory.h"
 #include "kvcache/cache_test_peer.h"
 #include "kvcache/limited_memory.h"
-#include "kvcache/swap_test_directory.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -479,7 +479,7 @@ TEST(GroupSequenceTest, WhatATruncationTakesTooMuchIsComputedAgain) {
 }
 
 TEST(GroupSequenceTest, AFileHoldsTheWindowAlone) {
-  const TestDirectory directory;
+  const base::TestDirectory directory;
   const CacheGeometry geometry = Make("0:window=20,sinks=2;1:k=int4,group=16", 2);
   const auto manager =
       SequenceManager::Make(geometry, {.pool = {.budget_bytes = 20 * geometry.block_bytes()},

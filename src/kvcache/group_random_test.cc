@@ -11,8 +11,8 @@
 
 #include "base/env.h"
 #include "base/faulty_env.h"
+#include "base/test_directory.h"
 #include "kvcache/group_test_oracle.h"
-#include "kvcache/swap_test_directory.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -114,7 +114,7 @@ class GroupRandomTest : public testing::TestWithParam<std::tuple<Policy, std::ui
   // what is indexed, and files that fail; 4 no index.
   static void RunSeed(const CacheGeometry& geometry, std::uint32_t seed, Visited& visited) {
     std::mt19937 random(seed);
-    const TestDirectory directory;
+    const base::TestDirectory directory;
     base::FaultyEnv env(base::Env::Default());
     GroupOracleOptions options = {
         .budget_bytes = (seed % 2 == 1 ? 7 : 24) * geometry.block_bytes() + 100, .sequences = 4};

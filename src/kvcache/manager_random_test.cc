@@ -8,8 +8,8 @@
 
 #include "base/env.h"
 #include "base/faulty_env.h"
+#include "base/test_directory.h"
 #include "kvcache/manager_test_oracle.h"
-#include "kvcache/swap_test_directory.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -63,7 +63,7 @@ TEST_P(ManagerRandomTest, CacheAgreesWithTheOracle) {
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
-    const TestDirectory directory;
+    const base::TestDirectory directory;
     ManagerOracleOptions options = {.capacity_blocks = 9, .sequences = 4};
     if (seed % 2 == 0) options.placement_seed = seed;
     base::FaultyEnv env(base::Env::Default());

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/faulty_env.h"
+#include "base/test_directory.h"
 #include "kvcache/manager_test_oracle.h"
-#include "kvcache/swap_test_directory.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -190,7 +190,7 @@ class SwapTest : public testing::Test {
   }
   std::string Path() const { return directory_.path() + "/sequence-0.kvswap"; }
 
-  const TestDirectory directory_;
+  const base::TestDirectory directory_;
   base::FaultyEnv env_{Env::Default()};
 };
 

@@ -1,5 +1,4 @@
 #include "kvcache/swap_file.h"
-#include "kvcache/swap_test_directory.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "base/faulty_env.h"
+#include "base/test_directory.h"
 
 namespace kvasir::kvcache {
 namespace {
@@ -63,7 +63,7 @@ class SwapFileTest : public testing::Test {
     EXPECT_TRUE(file->Close());
   }
 
-  const TestDirectory directory_;
+  const base::TestDirectory directory_;
   const std::string path_ = directory_.path() + "/one.kvswap";
   const std::unique_ptr<BlockPool> pool_ =
       BlockPool::Make(Shape(), {.budget_bytes = 8 * Shape().block_bytes()}).value();

@@ -7,41 +7,23 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <fstream>
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kvcache/block_pool.h"
 #include "model/model.h"
 #include "model/tensor_spec.h"
+#include "model/torch_test_arrays.h"
 
 namespace kvasir::model {
 
-// Unit roundoff of f32: one operation errs by at most this share of its result.
-inline constexpr double kUnitRoundoff = 0x1p-24;
-
-// The arrays of one committed file, by kind and name.
+// The numbers of one model's forward pass.
 class TorchFixture {
  public:
-  // Reports through GoogleTest what it cannot read.
-  explicit TorchFixture(const std::string& label) {
-    const std::string file = label + ".forward.txt";
-    std::ifstream in(KVASIR_SOURCE_DIR "/tests/torch/data/" + file);
-    EXPECT_TRUE(in) << file;
-    std::string kind, name;
-    std::size_t count = 0;
-    while (in >> kind >> name >> count) {  // "kind name count" and count numbers.
-      std::vector<double> values(count);
-      for (double& value : values) in >> value;
-      EXPECT_TRUE(in) << file << ": " << kind << " " << name;
-      arrays_[{kind, name}] = std::move(values);
-    }
-  }
+  explicit TorchFixture(const std::string& label) : arrays_({label + ".forward.txt"}) {}
 
   const std::vector<double>& Get(const std::string& kind, const std::string& name) const {
-    return arrays_.at({kind, name});
+    return arrays_.Get(kind, name);
   }
 
   // Between the logits of a Model of this config with the file's weights and the file's logits.
@@ -78,7 +60,7 @@ class TorchFixture {
   }
 
  private:
-  std::map<std::pair<std::string, std::string>, std::vector<double>> arrays_;
+  TorchArrays arrays_;
 };
 
 }  // namespace kvasir::model

@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/test_directory.h"
 #include "store/lmdb_store.h"
-#include "store/store_test_directory.h"
+#include "store/store_test_values.h"
 
 namespace kvasir::store {
 namespace {
@@ -26,7 +27,7 @@ void WriteFile(const std::string& path, const std::string& bytes) {
 }
 
 // A small store's file.
-std::string SmallFile(const TestDirectory& directory) {
+std::string SmallFile(const base::TestDirectory& directory) {
   {
     auto store = LmdbStore::Open({.directory = directory.path()}).value();
     for (std::uint64_t i = 0; i < 40; ++i) {
@@ -41,7 +42,7 @@ std::string SmallFile(const TestDirectory& directory) {
 }
 
 // Opens it, whatever it has become; every value read is right or known to be wrong.
-void Use(const TestDirectory& directory, std::uint64_t* believed) {
+void Use(const base::TestDirectory& directory, std::uint64_t* believed) {
   const auto store = LmdbStore::Open({.directory = directory.path()});
   ASSERT_TRUE(store) << store.error().message;
   for (std::uint64_t i = 0; i < 40; ++i) {
@@ -54,7 +55,7 @@ void Use(const TestDirectory& directory, std::uint64_t* believed) {
 }
 
 TEST(LmdbCheckTest, ASoundFileIsSound) {
-  const TestDirectory directory;
+  const base::TestDirectory directory;
   EXPECT_TRUE(LmdbFileIsSound(directory.path()));  // None yet.
   SmallFile(directory);
   EXPECT_TRUE(LmdbFileIsSound(directory.path()));
@@ -63,7 +64,7 @@ TEST(LmdbCheckTest, ASoundFileIsSound) {
 TEST(LmdbCheckTest, AnotherFileIsSetAside) {
   for (const std::string& bytes :
        {std::string("no database"), std::string(100000, '\0'), std::string(1, 'x')}) {
-    const TestDirectory directory;
+    const base::TestDirectory directory;
     WriteFile(directory.path() + "/data.mdb", bytes);
     auto store = LmdbStore::Open({.directory = directory.path()});
     ASSERT_TRUE(store) << store.error().message;
@@ -74,11 +75,11 @@ TEST(LmdbCheckTest, AnotherFileIsSetAside) {
 }
 
 TEST(LmdbCheckTest, ATruncatedFileNeverCrashesTheProgram) {
-  const TestDirectory whole;
+  const base::TestDirectory whole;
   const std::string bytes = SmallFile(whole);
   std::uint64_t believed = 0;
   for (std::size_t size = 0; size < bytes.size(); size += 4096 * 3 + 1000) {
-    const TestDirectory directory;
+    const base::TestDirectory directory;
     WriteFile(directory.path() + "/data.mdb", bytes.substr(0, size));
     Use(directory, &believed);
   }
@@ -86,12 +87,12 @@ TEST(LmdbCheckTest, ATruncatedFileNeverCrashesTheProgram) {
 
 // One byte of every page, and the heads of pages, where LMDB keeps what it trusts.
 TEST(LmdbCheckTest, DamageAnywhereNeverCrashesTheProgram) {
-  const TestDirectory whole;
+  const base::TestDirectory whole;
   const std::string bytes = SmallFile(whole);
   std::mt19937 random(3);
   std::uint64_t believed = 0;
   for (std::size_t page = 0; page < bytes.size() / 4096; ++page) {
-    const TestDirectory directory;
+    const base::TestDirectory directory;
     std::string damaged = bytes;
     const std::size_t offset = page * 4096 + (page % 2 == 0 ? random() % 64 : random() % 4096);
     damaged[offset] = static_cast<char>(damaged[offset] ^ static_cast<char>(1 + random() % 255));

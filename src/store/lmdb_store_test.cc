@@ -17,14 +17,16 @@
 #include <thread>
 #include <vector>
 
-#include "store/store_test_directory.h"
+#include "base/test_directory.h"
+#include "store/store_test_values.h"
 
 namespace kvasir::store {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-std::unique_ptr<LmdbStore> Open(const TestDirectory& directory, std::uint64_t limit = 64 * kMiB) {
+std::unique_ptr<LmdbStore> Open(const base::TestDirectory& directory,
+                                std::uint64_t limit = 64 * kMiB) {
   auto store = LmdbStore::Open({.directory = directory.path(), .limit_bytes = limit});
   EXPECT_TRUE(store) << (store ? "" : store.error().message);
   return std::move(store.value());
@@ -59,7 +61,7 @@ std::vector<std::uint64_t> Found(LmdbStore& store, std::uint64_t count) {
 }
 
 TEST(LmdbStoreTest, KeepsValuesOverARestart) {
-  const TestDirectory directory;
+  const base::TestDirectory directory;
   {
     const auto store = Open(directory);
     for (std::uint64_t i = 0; i < 20; ++i) EXPECT_EQ(PutOne(*store, i, 5000 * i).written, 1u);
@@ -76,7 +78,7 @@ TEST(LmdbStoreTest, KeepsValuesOverARestart) {
 }
 
 TEST(LmdbStoreTest, RefusesWhatItCannotOpen) {
-  const TestDirectory directory;
+  const base::TestDirectory directory;
   const auto small = LmdbStore::Open({.directory = directory.path(), .limit_bytes = kMiB - 1});
   ASSERT_FALSE(small);
   EXPECT_EQ(small.error().code, base::ErrorCode::kUsage);
@@ -94,7 +96,7 @@ TEST(LmdbStoreTest, RefusesWhatItCannotOpen) {
 }
 
 TEST(LmdbStoreTest, ItsDirectoryIsForItsOwnerAlone) {
-  const TestDirectory directory;
+  const base::TestDirectory directory;
   const std::string path = directory.path() + "/a/b";
   const auto store = LmdbStore::Open({.directory = path}).value();
   using std::filesystem::perms;
@@ -108,7 +110,7 @@ TEST(LmdbStoreTest, TheLeastRecentlyUsedGoFirst) {
   constexpr std::size_t kSize = 40000;  // 40,960 and 256 as they are charged.
   constexpr std::uint64_t kLimit = 20 * (40960 + 256);
   for (std::uint32_t seed = 1; seed <= 3; ++seed) {
-    const TestDirectory directory;
+    const base::TestDirectory directory;
     auto store = Open(directory, kLimit < kMiB ? kMiB : kLimit);
     const std::size_t room = kMiB / (40960 + 256);
     std::mt19937 random(seed);
@@ -147,7 +149,7 @@ TEST(LmdbStoreTest, TheLeastRecentlyUsedGoFirst) {
 
 // Sizes that leave holes of every length: room is found, or made, all the same.
 TEST(LmdbStoreTest, AFullFileMakesRoom) {
-  const TestDirectory directory;
+  const base::TestDirectory directory;
   const auto store = Open(directory, 4 * kMiB);
   std::mt19937 random(7);
   for (std::uint64_t i = 0; i < 400; ++i) {
@@ -164,7 +166,7 @@ TEST(LmdbStoreTest, AFullFileMakesRoom) {
 }
 
 TEST(LmdbStoreTest, TwoProcessesShareOneDirectory) {
-  const TestDirectory directory;
+  const base::TestDirectory directory;
   const pid_t child = fork();
   if (child == 0) {
     auto store = LmdbStore::Open({.directory = directory.path(), .limit_bytes = 8 * kMiB}).value();
@@ -185,7 +187,7 @@ TEST(LmdbStoreTest, TwoProcessesShareOneDirectory) {
 TEST(LmdbStoreTest, KilledWhileWritingItStartsWholeAgain) {
   const char* asked = std::getenv("KVASIR_STORE_KILLS");
   const int kills = asked != nullptr ? std::atoi(asked) : 25;
-  const TestDirectory directory;
+  const base::TestDirectory directory;
   std::mt19937 random(11);
   std::uint64_t survived = 0;
   for (int kill_number = 0; kill_number < kills; ++kill_number) {

@@ -17,7 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "store/store_test_directory.h"
+#include "base/test_directory.h"
+#include "store/store_test_values.h"
 
 namespace kvasir::store {
 namespace {
@@ -97,7 +98,7 @@ class RedisServer {
   }
 
  private:
-  const TestDirectory directory_;
+  const base::TestDirectory directory_;
   const int port_;
   pid_t child_ = 0;
 };

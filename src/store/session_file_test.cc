@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/faulty_env.h"
-#include "store/store_test_directory.h"
+#include "base/test_directory.h"
 
 namespace kvasir::store {
 namespace {
@@ -45,7 +45,7 @@ Session MakeSession() {
 
 class SessionFileTest : public testing::Test {
  protected:
-  const TestDirectory directory_;
+  const base::TestDirectory directory_;
   const std::string path_ = directory_.path() + "/s.kvsession";
 
   std::vector<std::byte> Written() {

@@ -1,12 +1,11 @@
 #include "store/store_address.h"
+#include "base/test_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <variant>
-
-#include "store/store_test_directory.h"
 
 namespace kvasir::store {
 namespace {
@@ -68,7 +67,7 @@ TEST(StoreAddressTest, WhatIsNoAddressIsNamed) {
 }
 
 TEST(StoreAddressTest, OpensEither) {
-  const TestDirectory directory;
+  const base::TestDirectory directory;
   const auto lmdb = OpenStore({.address = LmdbOptions{.directory = directory.path()}});
   ASSERT_TRUE(lmdb);
   EXPECT_THAT(std::string(lmdb.value()->name()), testing::HasSubstr(directory.path()));

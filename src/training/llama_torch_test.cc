@@ -4,20 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <map>
 #include <ostream>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "model/torch_test_arrays.h"
 #include "training/network.h"
 #include "training/trained_policy.h"
 
 namespace kvasir::training {
 namespace {
 
-constexpr double kU = 0x1p-24;  // Unit roundoff of f32.
+constexpr double kU = model::kUnitRoundoff;
 
 model::LlamaConfig Small() {
   model::LlamaConfig c;
@@ -59,25 +57,8 @@ struct Case {
 
 class LlamaTorchTest : public testing::TestWithParam<Case> {
  protected:
-  using Key = std::pair<std::string, std::string>;  // kind, name
-
-  void SetUp() override {
-    for (const char* part : {".forward.txt", ".gradients.txt"}) {
-      const std::string file = GetParam().label + std::string(part);
-      std::ifstream in(KVASIR_SOURCE_DIR "/tests/torch/data/" + file);
-      ASSERT_TRUE(in) << file;
-      std::string kind, name;
-      std::size_t count = 0;
-      while (in >> kind >> name >> count) {  // "kind name count" and count numbers.
-        std::vector<double> values(count);
-        for (double& value : values) in >> value;
-        ASSERT_TRUE(in) << file << ": " << kind << " " << name;
-        arrays_[{kind, name}] = std::move(values);
-      }
-    }
-  }
   const std::vector<double>& Get(const std::string& kind, const std::string& name) const {
-    return arrays_.at({kind, name});
+    return arrays_.Get(kind, name);
   }
 
   struct Result {
@@ -151,7 +132,8 @@ class LlamaTorchTest : public testing::TestWithParam<Case> {
     return worst;
   }
 
-  std::map<Key, std::vector<double>> arrays_;
+  const model::TorchArrays arrays_{GetParam().label + std::string(".forward.txt"),
+                                   GetParam().label + std::string(".gradients.txt")};
 };
 INSTANTIATE_TEST_SUITE_P(Models, LlamaTorchTest,
                          testing::Values(Case{"llama_window", WindowConfig()},

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <map>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/grads.h"
+#include "model/torch_test_arrays.h"
 #include "training/options.h"
 #include "training/parameters.h"
 #include "training/trainer.h"
@@ -20,34 +19,7 @@
 namespace kvasir::training {
 namespace {
 
-// Unit roundoff of f32: one operation errs by at most this share of its result.
-constexpr double kU = 0x1p-24;
-
-// "kind name count" and count numbers, again and again.
-class Fixture {
- public:
-  void Read(const std::string& file) {
-    std::ifstream in(KVASIR_SOURCE_DIR "/tests/torch/data/" + file);
-    ASSERT_TRUE(in) << file;
-    std::string kind, name;
-    std::size_t count = 0;
-    while (in >> kind >> name >> count) {
-      std::vector<double> values(count);
-      for (double& value : values) in >> value;
-      ASSERT_TRUE(in) << file << ": " << kind << " " << name;
-      arrays_[{kind, name}] = std::move(values);
-    }
-  }
-  const std::vector<double>& Get(const std::string& kind, const std::string& name) const {
-    return arrays_.at({kind, name});
-  }
-  double One(const std::string& kind, const std::string& name) const {
-    return Get(kind, name).at(0);
-  }
-
- private:
-  std::map<std::pair<std::string, std::string>, std::vector<double>> arrays_;
-};
+constexpr double kU = model::kUnitRoundoff;
 
 model::Gpt2Config Config(bool tied) {
   model::Gpt2Config config;
@@ -106,10 +78,6 @@ struct Case {
 class TorchFixtureTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    const std::string label = GetParam().tied ? "tied" : "untied";
-    for (const char* part : {".forward.txt", ".gradients.txt", ".step.txt"}) {
-      fixture_.Read(label + part);
-    }
     for (double token : fixture_.Get("text", "tokens")) {
       text_.push_back(static_cast<TokenId>(token));
     }
@@ -162,7 +130,9 @@ class TorchFixtureTest : public testing::TestWithParam<Case> {
     return largest;
   }
 
-  Fixture fixture_;
+  const std::string label_ = GetParam().tied ? "tied" : "untied";
+  const model::TorchArrays fixture_{label_ + ".forward.txt", label_ + ".gradients.txt",
+                                    label_ + ".step.txt"};
   std::vector<TokenId> text_;
   TrainOptions options_;
   base::ThreadTeam team_{1};
@@ -248,8 +218,7 @@ TEST_P(TorchFixtureTest, OneClippedStepIsTorchs) {
 
 // Three steps, with gradients from far below epsilon to 10.
 TEST(TorchAdamWTest, ThreeStepsAreTorchs) {
-  Fixture fixture;
-  fixture.Read("adamw.txt");
+  const model::TorchArrays fixture{"adamw.txt"};
   const auto floats = [&](const std::string& kind, const std::string& name) {
     const std::vector<double>& values = fixture.Get(kind, name);
     std::vector<float> result;

@@ -1,37 +1,17 @@
-// For tests: an empty directory that goes with its holder, and values to put there.
-#ifndef KVASIR_STORE_STORE_TEST_DIRECTORY_H_
-#define KVASIR_STORE_STORE_TEST_DIRECTORY_H_
+// For tests: keys and values to put into a store.
+#ifndef KVASIR_STORE_STORE_TEST_VALUES_H_
+#define KVASIR_STORE_STORE_TEST_VALUES_H_
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <random>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "base/check.h"
 #include "base/hash.h"
 #include "store/key_value.h"
 
 namespace kvasir::store {
-
-class TestDirectory {
- public:
-  TestDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "kvasir-store-XXXXXX").string();
-    KV_CHECK(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TestDirectory() { std::filesystem::remove_all(path_); }
-  TestDirectory(const TestDirectory&) = delete;
-  TestDirectory& operator=(const TestDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 inline BlockKey TestKey(std::uint64_t number) {
   const base::Hash128 name = base::HashBytes128(std::as_bytes(std::span(&number, 1)));
@@ -58,4 +38,4 @@ inline bool IsTestValue(std::uint64_t number, std::span<const std::byte> value) 
 
 }  // namespace kvasir::store
 
-#endif  // KVASIR_STORE_STORE_TEST_DIRECTORY_H_
+#endif  // KVASIR_STORE_STORE_TEST_VALUES_H_
